@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
-from gstarx import GNNGame, GStarX, explain, explain_many, explain_nodes
+from gstarx import HN, GNNGame, GStarX, Task, explain, explain_many, explain_nodes
 from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.models import GCN, pretrained
@@ -79,7 +79,7 @@ def test_where_no_player_can_be_absent_from_the_baseline_it_stays(value: str) ->
         assert found.baseline_source == "no player present", players
     groups: dict[str, Any] = {"players": [[0, 1], [2]], "value": value}
     assert explain(model, data, **groups).baseline_source == "singletons"
-    kept = explain(model, data, **groups, rest="present")
+    kept = explain(model, data, value=value, players=Groups([[0, 1], [2]], rest="present"))
     assert kept.baseline_source == "no player present"
     covered = explain(model, data, value=value, players=Groups([[0, 1], [2, 3, 4]], rest="present"))
     assert covered.baseline_source == "singletons"
@@ -115,7 +115,7 @@ def test_uniform_is_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"payoff": "raw"}, {"payoff": "log_prob"}, {"mode": "regression", "target": 0}]
+    "options", [{"payoff": "raw"}, {"payoff": "log_prob"}, {"task": "regression", "target": 0}]
 )
 def test_uniform_is_a_probability(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"is a probability, for payoff='norm_prob' or 'prob'"):
@@ -156,7 +156,7 @@ def test_all_values_warn_of_a_constant_that_they_divide() -> None:
         {"value": "banzhaf"},
         {"value": "position", "players": "edges"},
         {"value": "shapley", "payoff": "prob"},
-        {"value": "hn", "baseline": 0.0, "two_sided": True},
+        {"value": HN(two_sided=True), "baseline": 0.0},
     ):
         with pytest.warns(UserWarning, match=CONSTANT):
             explain(Constant(), data, **options)
@@ -240,8 +240,8 @@ def test_a_regression_of_nodes_keeps_the_isolated_node() -> None:
             return 120 + x.index_add(0, edge_index[1], x[edge_index[0]])
 
     data = Data(x=torch.tensor([[1.0], [2.0], [6.0]]), edge_index=PATH)
-    how: dict[str, Any] = {"mode": "regression", "task_level": "node", "index": 1}
-    one = explain(OfNodes(), data, value="shapley", **how)
+    task = Task(mode="regression", task_level="node")
+    one = explain(OfNodes(), data, value="shapley", task=task, index=1)
     assert one.baseline_source == "isolated target"
     np.testing.assert_allclose(one.scores.sum(), 7.0, atol=1e-4)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import networkx as nx
@@ -19,11 +19,7 @@ from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 import gstarx
 from gstarx import GStarX, HeteroExplanation, explain, explain_many, explain_nodes
 from gstarx.explainers import create, graph_generator, names
-from gstarx.metrics import (
-    best_selection,
-    evaluate,
-    harmonic_fidelity,
-)
+from gstarx.metrics import evaluate
 from gstarx.metrics import sparsity as left_out
 from gstarx.players import Nodes
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, part_of, seeded, small, typed_graph
@@ -80,7 +76,7 @@ def test_an_explanation_is_one_of_pyg_with_what_ours_have() -> None:
 
 def test_other_forms_name_types_and_nodes() -> None:
     data, model = small(), seeded(OnGraphs)
-    made = explain(model, data, edge_mask=True)
+    made = explain(model, data).score_edges()
     best = made.top(2)
     order = sorted(range(8), key=lambda at: (-float(made.scores[at]), at))
     assert best == [made.players[at] for at in order[:2]]
@@ -146,11 +142,11 @@ def test_several_targets() -> None:
     "options",
     [
         {"value": "myerson", "baseline": "singletons"},
-        {"value": "hn", "two_sided": True},
-        {"value": "banzhaf", "presence": 0.3},
-        {"value": "myerson", "baseline": 0.1, "removal": "split"},
-        {"value": "hn", "estimator": "subgraphs", "max_sample_size": 4},
-        {"value": "shapley", "budget": 40, "estimator": "sampled"},
+        {"value": gstarx.HN(two_sided=True)},
+        {"value": gstarx.Banzhaf(presence=0.3)},
+        {"value": "myerson", "baseline": 0.1, "game": gstarx.GameOptions(removal="split")},
+        {"value": gstarx.Subgraphs(inner="exact", max_sample_size=4)},
+        {"value": gstarx.Shapley(estimator="sampled"), "budget": 40},
     ],
 )
 def test_options_of_values_apply(options: dict[str, Any]) -> None:
@@ -189,11 +185,11 @@ def test_nodes_are_explained_with_the_row_of_their_type() -> None:
 
 def test_many_graphs_get_the_numbers_of_each() -> None:
     model = seeded(OnGraphs)
-    sampled = {"estimator": "subgraphs", "max_sample_size": 4}
-    for options in ({}, sampled):
-        many = explain_many(model, graphs(), seed=5, progress=False, **options)
+    sampled = gstarx.Subgraphs(value="myerson", max_sample_size=4)
+    for value in ("myerson", sampled):
+        many = explain_many(model, graphs(), seed=5, progress=False, value=value)
         for at, (data, made) in enumerate(zip(graphs(), many, strict=True)):
-            alone = explain(model, data, seed=graph_generator(5, at), **options)
+            alone = explain(model, data, seed=graph_generator(5, at), value=value)
             assert isinstance(made, HeteroExplanation)
             assert torch.allclose(made.scores, alone.scores, atol=1e-12)
     with pytest.raises(TypeError, match="got one HeteroData"):
@@ -220,18 +216,15 @@ def test_nodes_of_models_that_return_probabilities(kind: str) -> None:
         out = model(x_dict, edge_index_dict)
         return out.softmax(-1) if kind == "probs" else out.log_softmax(-1)
 
-    options: dict[str, Any] = {"node_type": "paper"}
-    alone = explain(model, data, index=3, task="node", **options)
-    made = explain(
-        normalized, data, index=3, task={"task_level": "node", "return_type": kind}, **options
-    )
-    (listed,) = explain_nodes(
-        normalized, data, [3], progress=False, task={"return_type": kind}, **options
-    )
+    task = gstarx.Task(task_level="node", node_type="paper")
+    alone = explain(model, data, index=3, task=task)
+    told = replace(task, return_type=kind)
+    made = explain(normalized, data, index=3, task=told)
+    (listed,) = explain_nodes(normalized, data, [3], progress=False, task=told)
     for one in (made, listed):
         assert torch.allclose(one.scores, alone.scores, atol=1e-12)
     with pytest.raises(ValueError, match=f"return_type={kind!r} says that"):
-        explain(model, data, index=3, task={"task_level": "node", "return_type": kind}, **options)
+        explain(model, data, index=3, task=told)
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])
@@ -294,7 +287,6 @@ def test_metrics_are_those_of_the_parts() -> None:
     for name, node in chosen:
         by_type.setdefault(name, []).append(node)
     assert evaluate(model, data, by_type) == found
-    assert harmonic_fidelity(model, data, chosen) == found.harmonic_fidelity
     many = gstarx.Judge(model).many([data, small(seed=1)], [[chosen, rest], chosen])
     assert many[0][0] == found
     assert many[0][1] == evaluate(model, data, rest)
@@ -318,25 +310,26 @@ def test_the_best_selection_beats_all_others() -> None:
     found = evaluate(model, data, best.nodes)
     assert found.harmonic_fidelity == pytest.approx(best.evaluation.harmonic_fidelity, abs=1e-12)
     chosen = made.select(size=3)
-    assert best.evaluation.harmonic_fidelity >= harmonic_fidelity(model, data, chosen) - 1e-12
+    explained = evaluate(model, data, chosen)
+    assert best.evaluation.harmonic_fidelity >= explained.harmonic_fidelity - 1e-12
     random = gstarx.Judge(model).random(data, 3, count=10, seed=0)
     assert best.evaluation.harmonic_fidelity >= random.harmonic_fidelity
     refined = gstarx.Judge(model).refine(data, chosen)
     assert refined.after.harmonic_fidelity >= refined.before.harmonic_fidelity
-    before, again = asdict(refined.before), asdict(evaluate(model, data, chosen))
+    before, again = asdict(refined.before), asdict(explained)
     assert before == pytest.approx(again, abs=1e-12)
 
 
 def test_metrics_of_a_node_and_of_some_types() -> None:
     data, model = wider(), seeded(OnPapers)
     made = explain(model, data, index=0, value="shapley", task="node")
-    node = {"task_level": "node", "index": 0, "node_type": "paper"}
+    task = gstarx.Task(task_level="node", node_type="paper")
     chosen = made.select(size=2)
-    found = evaluate(model, data, chosen, **node)
+    found = evaluate(model, data, chosen, task=task, index=0)
     assert found.sparsity == pytest.approx(1 - 2 / len(made.players))
-    everybody = evaluate(model, data, made.players, **node)
+    everybody = evaluate(model, data, made.players, task=task, index=0)
     assert everybody.inverse_fidelity == pytest.approx(0.0, abs=1e-12)
-    best = best_selection(model, data, 2, **node)
+    best = gstarx.Judge(model, task=task).best(data, 2, index=0)
     assert best.evaluation.harmonic_fidelity >= found.harmonic_fidelity - 1e-12
     # of authors alone: papers and venues stay
     on_graphs, authors = seeded(OnGraphs), Nodes(types=("author",))

@@ -9,7 +9,7 @@ import pytest
 
 from gstarx import Judge
 from gstarx.explainers import create, names
-from gstarx.metrics import SPARSITIES, best_selections, evaluate
+from gstarx.metrics import SPARSITIES, evaluate
 from gstarx.metrics.selection import selection_size
 from tests.gnn.networks import build
 from tests.gnn.one_by_one import graph
@@ -38,8 +38,8 @@ def test_the_best_of_every_size_is_that_of_one_by_one() -> None:
 
 def test_a_search_never_loses_with_more_nodes_and_beats_what_it_starts_from() -> None:
     model, data = build("gcn"), graph("wide")
-    options: dict[str, Any] = {"exhaustive_up_to": 0, "seed": 0}
-    found = dict(best_selections(model, data, [3, 6, 9], starts=1, **options))
+    searched = Judge(model).best_of_sizes(data, [3, 6, 9], starts=1, exhaustive_up_to=0, seed=0)
+    found = dict(searched)
     scores = [found[size].evaluation.harmonic_fidelity for size in (3, 6, 9)]
     assert scores == sorted(scores)
     assert not any(one.optimal for one in found.values())

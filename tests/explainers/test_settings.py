@@ -10,12 +10,29 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, Myerson, Passes, explain, explain_many, explain_nodes
-from gstarx.explainers import ValueSettings, create
+from gstarx import (
+    HN,
+    Banzhaf,
+    GNNGame,
+    GStarX,
+    Myerson,
+    Passes,
+    Position,
+    Shapley,
+    Subgraphs,
+    explain,
+    explain_many,
+    explain_nodes,
+)
+from gstarx.explainers import create
+from gstarx.explainers.budget import Budgeted
 from gstarx.games import random_game
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GCN
+from gstarx.players import Edges
 from gstarx.values import (
+    Value,
+    as_value,
     banzhaf_value,
     banzhaf_value_sampled,
     hn_value,
@@ -26,64 +43,64 @@ from gstarx.values import (
     shapley_value_sampled,
     subgraph_sampled,
 )
-from tests.pairs import for_each, in_turn
+from tests.pairs import for_each
 
 RING = CommunicationGraph(8, [(i, (i + 1) % 8) for i in range(8)])
 GAME = random_game(8, seed=1)
 CONNECTED = 8 * 7 + 1
 
-VALID = {
-    "hn": {"auto", "exact", "subgraphs", "growth"},
-    "myerson": {"auto", "exact", "subgraphs", "sampled"},
-    "shapley": {"auto", "exact", "subgraphs", "sampled"},
-    "banzhaf": {"auto", "exact", "sampled"},
+VALID: dict[type[Value], str] = {
+    HN: "auto, exact, growth",
+    Myerson: "auto, exact, sampled",
+    Shapley: "auto, exact, sampled",
+    Banzhaf: "auto, exact, sampled",
+    Position: "auto, exact, sampled",
+    Subgraphs: "auto, subgraphs",
 }
 
 
-@for_each("estimator", ["auto", "exact", "growth", "subgraphs", "sampled", "best"])
-@for_each("value", VALID)
-def test_valid_pairs_and_no_others(value: str, estimator: str) -> None:
-    if estimator in VALID[value]:
-        ValueSettings(value=value, estimator=estimator)
-        return
-    with pytest.raises(ValueError, match="there is no estimator") as caught:
-        ValueSettings(value=value, estimator=estimator)
-    message = str(caught.value)
-    assert f"no estimator {estimator!r} for value={value!r}" in message
-    for name, valid in VALID.items():
-        listed = message.split(f"{name}: ")[1].split(";")[0]
-        assert set(listed.split(", ")) == valid
+@for_each("kind", VALID)
+def test_valid_estimators_and_no_others(kind: type[Value]) -> None:
+    for estimator in ("auto", "exact", "growth", "subgraphs", "sampled", "best"):
+        if estimator in VALID[kind].split(", "):
+            kind(estimator=estimator)
+            continue
+        wrong = f"no estimator {estimator!r} for {kind.__name__}; valid are {VALID[kind]}$"
+        with pytest.raises(ValueError, match=wrong):
+            kind(estimator=estimator)
 
 
 def test_an_unknown_value() -> None:
-    with pytest.raises(ValueError, match=r"value must be one of 'hn', 'myerson', 'shapley', 'ban"):
-        ValueSettings(value="owen")
+    with pytest.raises(ValueError, match=r"no value 'owen'.* Valid are myerson, hn, shapley, ban"):
+        GStarX(value="owen")
+    for wrong, got in ((HN, "HN"), (0.5, "float"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=rf"an object such as gstarx.Myerson.*\(got {got}\)"):
+            GStarX(value=wrong)
 
 
 @pytest.mark.filterwarnings("ignore::gstarx.values.PrecisionWarning")
 @for_each(
-    ("value", "estimator", "expected"),
+    ("kind", "estimator", "expected"),
     [
-        ("hn", "exact", lambda: hn_value(GAME, RING)),
-        ("myerson", "exact", lambda: myerson_value(GAME, RING)),
-        ("shapley", "exact", lambda: shapley_value(GAME, 8)),
-        ("banzhaf", "exact", lambda: banzhaf_value(GAME, 8)),
-        ("banzhaf", "sampled", lambda: banzhaf_value_sampled(GAME, 8, budget=40, seed=3)),
-        ("hn", "growth", lambda: hn_value_growth_sampled(GAME, RING, budget=40, seed=3)),
-        ("myerson", "sampled", lambda: myerson_value_sampled(GAME, RING, budget=40, seed=3)),
-        ("shapley", "sampled", lambda: shapley_value_sampled(GAME, 8, budget=40, seed=3)),
+        (HN, "exact", lambda: hn_value(GAME, RING)),
+        (Myerson, "exact", lambda: myerson_value(GAME, RING)),
+        (Shapley, "exact", lambda: shapley_value(GAME, 8)),
+        (Banzhaf, "exact", lambda: banzhaf_value(GAME, 8)),
+        (Banzhaf, "sampled", lambda: banzhaf_value_sampled(GAME, 8, budget=40, seed=3)),
+        (HN, "growth", lambda: hn_value_growth_sampled(GAME, RING, budget=40, seed=3)),
+        (Myerson, "sampled", lambda: myerson_value_sampled(GAME, RING, budget=40, seed=3)),
+        (Shapley, "sampled", lambda: shapley_value_sampled(GAME, 8, budget=40, seed=3)),
     ],
 )
-def test_each_pair_is_its_function(value: str, estimator: str, expected: Any) -> None:
+def test_each_pair_is_its_function(kind: type[Value], estimator: str, expected: Any) -> None:
     budget = 300 if estimator == "exact" else 40
-    settings = ValueSettings(value=value, estimator=estimator, budget=budget)
-    found, used = settings.allocate(GAME, RING, seed=3)
+    found, used = Budgeted(kind(estimator=estimator), budget).allocate(GAME, RING, seed=3)
     assert used == estimator
     assert np.array_equal(found.values, expected().values)
     assert found.exact == (estimator == "exact")
 
 
-@for_each("value", [value for value in VALID if "subgraphs" in VALID[value]])
+@for_each("value", ["hn", "myerson", "shapley"])
 def test_subsets_for_all_three(value: str) -> None:
     options: dict[str, Any] = {
         "max_sample_size": 5,
@@ -91,22 +108,20 @@ def test_subsets_for_all_three(value: str) -> None:
         "sampling": "khop",
         "superadditive": True,
     }
-    found, used = ValueSettings(value=value, estimator="subgraphs", **options).allocate(
-        GAME, RING, seed=3
-    )
+    chosen = Subgraphs(value=value, inner="exact", **options)
+    found, used = Budgeted(chosen).allocate(GAME, RING, seed=3)
     assert used == "subgraphs"
     expected = subgraph_sampled(GAME, RING, value=value, seed=3, **options)
     assert np.array_equal(found.values, expected.values)
-    plain, _ = ValueSettings(value=value, estimator="subgraphs").allocate(GAME, RING, seed=3)
+    plain, _ = Budgeted(Subgraphs(value=value, inner="exact")).allocate(GAME, RING, seed=3)
     assert not np.array_equal(found.values, plain.values)
 
 
 def test_the_truncated_iteration_is_requested_by_name_and_does_not_warn() -> None:
-    how = {"max_sample_size": 6, "inner": "iterated", "tau": 0.05}
-    settings = ValueSettings(value="hn", estimator="subgraphs", **how)
+    how: dict[str, Any] = {"max_sample_size": 6, "inner": "iterated", "tau": 0.05}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found, _ = settings.allocate(GAME, RING, seed=3)
+        found, _ = Budgeted(Subgraphs(**how)).allocate(GAME, RING, seed=3)
     assert not found.converged
     with pytest.warns(UserWarning, match="truncated"):
         expected = subgraph_sampled(GAME, RING, **how, seed=3)
@@ -124,11 +139,11 @@ def test_the_truncated_iteration_is_requested_by_name_and_does_not_warn() -> Non
     ],
 )
 def test_auto_is_exact_while_that_fits_the_budget(value: str, needed: int, sampler: str) -> None:
-    exactly, used = ValueSettings(value=value, budget=needed).allocate(GAME, RING, seed=0)
+    exactly, used = Budgeted(as_value(value), needed).allocate(GAME, RING, seed=0)
     assert used == "exact"
     assert exactly.exact
     assert exactly.evaluations == needed
-    roughly, used = ValueSettings(value=value, budget=needed - 1).allocate(GAME, RING, seed=0)
+    roughly, used = Budgeted(as_value(value), needed - 1).allocate(GAME, RING, seed=0)
     assert used == sampler
     assert not roughly.exact
     assert roughly.evaluations <= needed - 1
@@ -136,18 +151,19 @@ def test_auto_is_exact_while_that_fits_the_budget(value: str, needed: int, sampl
 
 def test_auto_on_graphs_with_more_coalitions_than_can_be_counted() -> None:
     large = CommunicationGraph.complete(300)
-    for value, sampler in (("hn", "growth"), ("myerson", "sampled"), ("shapley", "sampled")):
-        assert ValueSettings(value=value).chosen_estimator(large) == sampler
-        assert ValueSettings(value=value, estimator="exact").chosen_estimator(large) == "exact"
+    for kind, sampler in ((HN, "growth"), (Myerson, "sampled"), (Shapley, "sampled")):
+        assert Budgeted(kind()).estimator(large) == sampler
+        assert Budgeted(kind(estimator="exact")).estimator(large) == "exact"
     path = CommunicationGraph(150, [(i, i + 1) for i in range(149)])
-    assert ValueSettings(value="hn").chosen_estimator(path) == "exact"
-    assert ValueSettings(value="shapley", budget=10**30).chosen_estimator(path) == "sampled"
+    assert Budgeted(HN()).estimator(path) == "exact"
+    assert Budgeted(Shapley(), 10**30).estimator(path) == "sampled"
 
 
-def test_settings_are_values() -> None:
-    assert ValueSettings() == ValueSettings(value="myerson", estimator="auto", budget=None)
+def test_values_are_values() -> None:
+    assert GStarX().value == Myerson(two_sided=False, estimator="auto") == as_value("myerson")
+    assert len({HN(), HN(two_sided=False), HN(two_sided=True)}) == 2
     with pytest.raises(AttributeError):
-        ValueSettings().value = "shapley"  # type: ignore[misc]
+        HN().two_sided = True  # type: ignore[misc]
 
 
 def test_more_is_exact_by_default_where_coalitions_share_embeddings() -> None:
@@ -170,25 +186,26 @@ def test_more_is_exact_by_default_where_coalitions_share_embeddings() -> None:
     torch.testing.assert_close(found.scores, exact.scores, atol=1e-6, rtol=0)
 
 
-@for_each(
-    ("name", "wrong"),
-    in_turn(
-        ["two_sided", "superadditive", "directed", "check", "progress", "edge_mask"],
-        ["no", "False", 1, 0, None],
-        each=2,
-    ),
-)
-def test_boolean_options_are_true_or_false(name: str, wrong: Any) -> None:
+@for_each("wrong", ["no", "False", 1, 0, None])
+def test_boolean_options_are_true_or_false(wrong: Any) -> None:
+    for kind, name in (
+        (Myerson, "two_sided"),
+        (HN, "two_sided"),
+        (Subgraphs, "superadditive"),
+        (Edges, "directed"),
+        (Passes, "check"),
+    ):
+        with pytest.raises(TypeError, match=rf"{name} must be True or False \(got {wrong!r}\)"):
+            kind(**{name: wrong})
     model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    message = rf"{name} must be True or False \(got {wrong!r}\)"
-    options = {name: wrong}
-    if options != {"progress": None}:  # which is the default, for a bar where it takes long
+    message = rf"progress must be True or False \(got {wrong!r}\)"
+    if wrong is not None:  # which is the default, for a bar where it takes long
         with pytest.raises(TypeError, match=message):
-            explain(model, data, **options)
+            explain(model, data, progress=wrong)
     with pytest.raises(TypeError, match=message):
-        explain_many(model, [data], **options)
+        explain_many(model, [data], progress=wrong)
     with pytest.raises(TypeError, match=message):
-        explain_nodes(model, data, [0], **options)
+        explain_nodes(model, data, [0], progress=wrong)
 
 
 def test_boolean_options_of_other_explainers_and_of_games() -> None:
@@ -203,9 +220,8 @@ def test_boolean_options_of_other_explainers_and_of_games() -> None:
         with pytest.raises(TypeError, match=rf"{option} must be True or False \(got 'no'\)"):
             create(name, **{option: "no"}, **others)
     model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    for option in ("check", "lazy", "directed"):
-        with pytest.raises(TypeError, match=rf"{option} must be True or False \(got 'no'\)"):
-            GNNGame(model, data, **{option: "no"})
+    with pytest.raises(TypeError, match=r"lazy must be True or False \(got 'no'\)"):
+        GNNGame(model, data, lazy="no")
 
 
 def test_booleans_of_numpy_are_booleans() -> None:

@@ -14,13 +14,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gstarx import HN, GameOptions, GNNGame, GStarX, Myerson, explain, explain_many
-from gstarx.explainers import ValueSettings, graph_generator
+from gstarx import (
+    HN,
+    Banzhaf,
+    GameOptions,
+    GNNGame,
+    GStarX,
+    Myerson,
+    Shapley,
+    Subgraphs,
+    explain,
+    explain_many,
+)
+from gstarx.explainers import graph_generator
+from gstarx.explainers.budget import Budgeted
 from gstarx.games import TableGame, self_dual
 from gstarx.graphs import Coalitions, CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
 from gstarx.values import (
     PrecisionWarning,
+    Value,
     banzhaf_value,
     hn_value,
     myerson_value,
@@ -86,25 +99,23 @@ def probabilities(model: Any, data: Data, sets: list[list[int]], column: int) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "data", "two_sided"),
+    ("value", "data"),
     [
-        ("hn", graph("path"), False),
-        ("hn", THREE, True),
-        ("myerson", graph("path"), True),
-        ("myerson", THREE, False),
-        *((value, THREE, False) for value in VALUES if value not in ("hn", "myerson")),
+        (HN(), graph("path")),
+        (HN(two_sided=True), THREE),
+        (Myerson(two_sided=True), graph("path")),
+        *((value, THREE) for value in (Myerson(), Shapley(), Banzhaf())),
     ],
 )
-def test_single_nodes_are_taken_off_by_linearity(value: str, data: Data, two_sided: bool) -> None:
+def test_single_nodes_are_taken_off_by_linearity(value: Value, data: Data) -> None:
     model = network("gcn")
-    options: dict[str, Any] = {"value": value, "two_sided": two_sided}
-    one = explain(model, data, baseline="singletons", **options)
-    bare = explain(model, data, baseline=0.0, **options)
+    one = explain(model, data, baseline="singletons", value=value)
+    bare = explain(model, data, baseline=0.0, value=value)
     alone = probabilities(model, data, [[i] for i in range(data.num_nodes)], one.target_class)
     assert one.baseline == pytest.approx([alone.mean()], abs=1e-6)
     nodes = CommunicationGraph.from_edge_index(data.edge_index, data.num_nodes)
-    constant = self_dual(constant_game) if two_sided else constant_game
-    expected = bare.scores.numpy() - one.baseline[0] * VALUES[value](constant, nodes).values
+    constant = self_dual(constant_game) if value.sides > 1 else constant_game
+    expected = bare.scores.numpy() - one.baseline[0] * VALUES[value.name](constant, nodes).values
     np.testing.assert_allclose(one.scores, expected, atol=1e-6)
     # what scores sum to, from the network itself
     assert float(one.worth) == pytest.approx(float(bare.worth) - one.baseline[0], abs=1e-6)
@@ -114,9 +125,9 @@ def test_scores_of_several_components_sum_to_their_self_dual_worths() -> None:
     model = network("gin")
     parts, everybody = [[0, 1, 2], [3, 4], [5]], [*range(6)]
     others = [[i for i in everybody if i not in part] for part in parts]
-    for value in ("hn", "myerson"):
+    for kind in (HN, Myerson):
         for baseline in (0.25, "singletons"):
-            one = explain(model, THREE, value=value, two_sided=True, baseline=baseline)
+            one = explain(model, THREE, value=kind(two_sided=True), baseline=baseline)
             c, column = one.baseline[0], one.target_class
             full = probabilities(model, THREE, [everybody], column)[0] - c
             inside = probabilities(model, THREE, parts, column) - c
@@ -165,7 +176,7 @@ def test_a_game_with_this_baseline_gives_single_nodes_a_mean_of_zero_and_counts_
 def test_for_a_node_single_players_are_evaluated_with_the_target() -> None:
     torch.manual_seed(0)
     model, data = GCN(FEATURES, 8, 2, readout=None), graph("path")
-    how: dict[str, Any] = {"task_level": "node", "index": 0}
+    how: dict[str, Any] = {"task": "node", "index": 0}
     game = GNNGame(model, data, baseline="singletons", **how)
     bare = GNNGame(model, data, baseline=0.0, **how)
     alone = bare(np.eye(bare.n, dtype=np.bool_))
@@ -176,11 +187,12 @@ def test_for_a_node_single_players_are_evaluated_with_the_target() -> None:
 
 def test_many_graphs_get_their_own_baselines() -> None:
     model, graphs = network("gcn"), [graph("path", seed=1), THREE, graph("components")]
-    for options in ({"two_sided": True}, {"estimator": "subgraphs", "max_sample_size": 3}):
-        many = explain_many(model, graphs, baseline="singletons", seed=0, progress=False, **options)
+    for value in (Myerson(two_sided=True), Subgraphs(value="myerson", max_sample_size=3)):
+        how: dict[str, Any] = {"value": value, "baseline": "singletons"}
+        many = explain_many(model, graphs, seed=0, progress=False, **how)
         for position, data in enumerate(graphs):
             seed = graph_generator(0, position)
-            one = explain(model, data, baseline="singletons", seed=seed, **options)
+            one = explain(model, data, seed=seed, **how)
             assert many[position].baseline == pytest.approx(one.baseline, abs=1e-6)
             np.testing.assert_allclose(many[position].scores, one.scores, atol=1e-6)
 
@@ -198,12 +210,12 @@ def test_two_sided_values_by_their_definitions(case: tuple[TableGame, Communicat
         associated_matrix(nodes, 1 / n), tol=1e-12, max_squarings=40
     )
     assert settled
-    definitions = {
-        "hn": own_worths(limit, TableGame(n, both)),
-        "myerson": shapley_by_orders(restricted_table(both, nodes), n),
+    definitions: dict[type[Myerson], Any] = {
+        HN: own_worths(limit, TableGame(n, both)),
+        Myerson: shapley_by_orders(restricted_table(both, nodes), n),
     }
-    for value, expected in definitions.items():
-        chosen = ValueSettings(value=value, two_sided=True)
+    for kind, expected in definitions.items():
+        chosen = Budgeted(kind(two_sided=True))
         allocation, estimator = chosen.allocate(game, nodes, seed=0)
         assert estimator == "exact"
         np.testing.assert_allclose(allocation.values, expected, rtol=0, atol=1e-7)
@@ -229,15 +241,17 @@ def pair_game(nodes: CommunicationGraph, seed: int) -> Any:
     return worth
 
 
-@pytest.mark.parametrize("value", ["hn", "myerson"])
-def test_sampled_two_sided_values_are_within_their_errors_and_their_budget(value: str) -> None:
+@pytest.mark.parametrize("kind", [HN, Myerson])
+def test_sampled_two_sided_values_are_within_their_errors_and_their_budget(
+    kind: type[Myerson],
+) -> None:
     nodes = sparse(16, seed=2)
     game = pair_game(nodes, seed=2)
-    truth = VALUES[value](self_dual(game), nodes).values
+    truth = VALUES[kind.name](self_dual(game), nodes).values
     budget, inside = 301, []
     for seed in range(12):
         recorder = Recorder(game)
-        chosen = ValueSettings(value=value, two_sided=True, budget=budget)
+        chosen = Budgeted(kind(two_sided=True), budget)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)
             allocation, estimator = chosen.allocate(recorder, nodes, seed=seed)
@@ -250,9 +264,9 @@ def test_sampled_two_sided_values_are_within_their_errors_and_their_budget(value
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.sampled_from(["hn", "myerson"]), st.integers(0, 500), st.integers(0, 120), st.booleans())
+@given(st.sampled_from([HN, Myerson]), st.integers(0, 500), st.integers(0, 120), st.booleans())
 def test_no_more_coalitions_are_evaluated_than_the_budget_allows(
-    value: str, seed: int, more: int, apart: bool
+    kind: type[Myerson], seed: int, more: int, apart: bool
 ) -> None:
     nodes = sparse(10, seed)
     if apart:
@@ -261,9 +275,7 @@ def test_no_more_coalitions_are_evaluated_than_the_budget_allows(
     budget = 2 * nodes.num_nodes + 1 + more
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
-        allocation, _ = ValueSettings(value=value, two_sided=True, budget=budget).allocate(
-            recorder, nodes, seed=seed
-        )
+        allocation, _ = Budgeted(kind(two_sided=True), budget).allocate(recorder, nodes, seed=seed)
     assert len(recorder.seen) <= budget
     needed = {*map(tuple, map(np.flatnonzero, nodes.connected_coalitions()))}
     everybody = tuple(range(nodes.num_nodes))
@@ -272,21 +284,21 @@ def test_no_more_coalitions_are_evaluated_than_the_budget_allows(
     assert allocation.exact == (len(needed - {()}) <= budget)
 
 
-@pytest.mark.parametrize("value", VALUES)
-def test_single_nodes_for_the_baseline_count_for_the_budget(value: str) -> None:
+@pytest.mark.parametrize("kind", [HN, Myerson, Shapley, Banzhaf])
+def test_single_nodes_for_the_baseline_count_for_the_budget(kind: type[Value]) -> None:
     draw = torch.Generator().manual_seed(0)
     n = 20
     edges = torch.tensor([(i, (i + j) % n) for i in range(n) for j in (1, -1, 3, -3)]).t()
     data = Data(x=torch.randn(n, FEATURES, generator=draw), edge_index=edges)
     model = network("gcn")
-    for two_sided in {False, value in ("hn", "myerson")}:
+    both_sides: list[Any] = [kind(two_sided=True)] if issubclass(kind, Myerson) else []
+    for value in [kind(), *both_sides]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)
             one = explain(
                 model,
                 data,
                 value=value,
-                two_sided=two_sided,
                 budget=150,
                 baseline="singletons",
                 seed=1,
@@ -297,9 +309,8 @@ def test_single_nodes_for_the_baseline_count_for_the_budget(value: str) -> None:
 
 def test_a_ring_is_exact_with_half_of_the_budget_because_complements_are_connected() -> None:
     connected = 8 * 7 + 1
-    settings = ValueSettings(two_sided=True, budget=connected)
     recorder = Recorder(pair_game(ring(8), seed=0))
-    assert settings.allocate(recorder, ring(8), seed=0)[0].exact
+    assert Budgeted(Myerson(two_sided=True), connected).allocate(recorder, ring(8), seed=0)[0].exact
     assert len(recorder.seen) == connected
 
 
@@ -307,17 +318,16 @@ def test_a_ring_is_exact_with_half_of_the_budget_because_complements_are_connect
 
 
 def test_two_sided_is_refused_where_it_has_no_meaning() -> None:
-    with pytest.raises(ValueError, match=r"self-dual, they see both sides .*got value='shapley'"):
-        ValueSettings(value="shapley", two_sided=True)
-    with pytest.raises(ValueError, match=r"estimator='subgraphs'; valid are 'auto'.*'growth'"):
-        ValueSettings(value="hn", estimator="subgraphs", two_sided=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'two_sided'"):
+        Shapley(two_sided=True)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match=r"no estimator 'subgraphs' for HN; valid are auto, .*gro"):
+        HN(estimator="subgraphs", two_sided=True)
     game = pair_game(path(12), seed=0)
     with pytest.raises(ValueError, match=r"budget must be at least 23 for 12 nodes .*got 22"):
-        ValueSettings(two_sided=True, budget=22).allocate(game, path(12), seed=0)
+        Budgeted(Myerson(two_sided=True), 22).allocate(game, path(12), seed=0)
+    exactly = Myerson(two_sided=True, estimator="exact")
     with pytest.raises(TooManyCoalitions, match=r"133 coalitions and the limit is 100"):
-        ValueSettings(two_sided=True, estimator="exact", budget=100).allocate(
-            game, path(12), seed=0
-        )
+        Budgeted(exactly, 100).allocate(game, path(12), seed=0)
 
 
 def test_an_unknown_rule_for_the_baseline_is_refused_with_the_valid_ones() -> None:
@@ -453,11 +463,11 @@ def test_the_weights_of_an_end_of_a_path_of_three(
 
 
 @pytest.mark.parametrize(
-    ("value", "baseline", "two_sided"),
-    pairwise(["hn", "myerson"], ["uniform", "singletons"], [False, True]),
+    ("kind", "baseline", "two_sided"),
+    pairwise([HN, Myerson], ["uniform", "singletons"], [False, True]),
 )
 def test_the_oxygens_of_nitro_groups_are_selected(
-    value: str, baseline: str, two_sided: bool
+    kind: type[Myerson], baseline: str, two_sided: bool
 ) -> None:
     """Figure 3: molecule 28 of MUTAG."""
     data, model = mutag()[28], mutag_gcn()
@@ -467,8 +477,7 @@ def test_the_oxygens_of_nitro_groups_are_selected(
     one = explain(
         model,
         data,
-        value=value,
-        two_sided=two_sided,
+        value=kind(two_sided=two_sided),
         baseline=None if baseline == "uniform" else baseline,
         seed=0,
     )

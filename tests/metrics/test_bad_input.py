@@ -31,7 +31,7 @@ def test_options_and_sets_that_make_no_sense() -> None:
         (
             {"color": 1},
             TypeError,
-            "unexpected keyword argument 'color'",
+            "evaluate\\(\\) has no keyword 'color'",
         ),
         ({"target": 2}, ValueError, r"target must name a class in 0\.\.1 \(got 2\)"),
         ({"target": -1}, ValueError, r"0\.\.1"),

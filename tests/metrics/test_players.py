@@ -122,10 +122,10 @@ def test_random_selections_are_the_mean_over_all_in_the_limit() -> None:
 
 def test_edges_around_a_node_are_numbered_as_they_are_explained() -> None:
     model, data = Network(graph_level=False), small_graph(loop=False)
-    task: dict[str, Any] = {"task_level": "node", "index": 4}
-    explained = explain(model, data, players="edges", target=1, **task)
+    of_edges: dict[str, Any] = {"players": "edges", "target": 1, "task": "node", "index": 4}
+    explained = explain(model, data, **of_edges)
     chosen = explained.select(size=1)
-    found = metrics.evaluate(model, data, chosen, players="edges", target=1, **task)
+    found = metrics.evaluate(model, data, chosen, **of_edges)
     edge = tuple(explained.player_edges[chosen[0]].tolist())
     rest = [e for e in UNDIRECTED if e != edge]
     without = probability(model, 1, with_edges(data, rest), 4)
