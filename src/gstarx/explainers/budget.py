@@ -104,6 +104,8 @@ class Budgeted:
     def _sampled(
         self, game: Game, graph: CommunicationGraph, seed: Seed, reported: Coalitions | None
     ) -> Allocation:
+        if type(self.value).sampled is Value.sampled:  # it has none, and says so
+            return self.value.sampled(game, graph, budget=self.most)
         budget = self._to_sample(game, graph, reported)
         if isinstance(game, GNNGame):
             game.expect(self.most)
@@ -155,7 +157,7 @@ class Budgeted:
             smallest = self._smallest(graph, least + reserved, reported)
             raise ValueError(
                 f"budget must be at least {smallest} for {n} nodes"
-                + (f" in {parts} components" if besides else "")
+                + (f" in {parts} components" if besides and parts > 1 else "")
                 + (" that are evaluated with their complements" if two_sided else "")
                 + (" and baseline='singletons'" if alone else "")
                 + f" (got {budget})"
