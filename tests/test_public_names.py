@@ -195,6 +195,7 @@ PUBLIC = {
         "Explained",
         "ExplainerRow",
         "ReportData",
+        "ReportOptions",
         "build_report",
         "report_page",
         "summary_page",

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gstarx import datasets, explain_many
+from gstarx import Judge, datasets, explain_many
 from gstarx.explainers import create, graph_generator
 from gstarx.models import pretrained, shipped_path
 from gstarx.registry import ModelSource
 from gstarx_bench import runs
-from gstarx_bench.report import build_report
+from gstarx_bench.report import ReportOptions, build_report
 from gstarx_bench.runs import RunSpec
 from gstarx_explorer.explaining import ExplanationWorker
 from gstarx_explorer.settings import ServedModel, Settings
@@ -90,14 +90,13 @@ def test_reports(expected: dict[int, np.ndarray]) -> None:
     model, _ = pretrained("nitro")
     data = datasets.load("nitro")
     report = build_report(
-        model,
+        Judge(model),
         [data[position] for position in POSITIONS],
         {"shapley": create("shapley", dataset="nitro", **OPTIONS)},
         title="Same numbers",
         positions=POSITIONS,
         seed=SEED,
-        optimum=False,
-        random_draws=0,
+        options=ReportOptions(optimum=False, random_draws=0),
         progress=False,
     )
     for position, explained in zip(POSITIONS, report.graphs, strict=True):

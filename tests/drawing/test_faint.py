@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gstarx import Explanation, explain
+from gstarx import Explanation, Judge, explain
 from gstarx.datasets import smiles_graph
 from gstarx.drawing import compare, draw, score_color
 from gstarx.drawing.painted import Painted, Scored, at_stake_in, color_limit
@@ -113,7 +113,7 @@ def test_a_comparison_is_pale_on_both_scales() -> None:
 
 def test_a_report_is_pale(tmp_path: Any) -> None:
     results = {"gstarx": [explained(Oxygens(0.0005))]}
-    data = build_report(Oxygens(0.0005), [MOLECULE], results, title="Faint", progress=False)
+    data = build_report(Judge(Oxygens(0.0005)), [MOLECULE], results, title="Faint", progress=False)
     page = write_report(tmp_path / "report.html", data).read_text()
     assert "No atom stands out" in page
 

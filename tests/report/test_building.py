@@ -17,7 +17,7 @@ from gstarx.metrics import SPARSITIES, Reference, evaluate
 from gstarx.models import pretrained
 from gstarx.values import PrecisionWarning
 from gstarx_bench.models import accuracy
-from gstarx_bench.report import ReportData, build_report, report_page
+from gstarx_bench.report import ReportData, ReportOptions, build_report, report_page
 
 COUNT = 4
 
@@ -42,15 +42,17 @@ def report(model: torch.nn.Module, graphs: list[Data]) -> ReportData:
     ]
     scores = [np.linspace(1, -1, graph.num_nodes) for graph in graphs]
     explainers = {"loo": create("leave_one_out"), "sets": sets, "given": scores}
-    return build_report(model, graphs, explainers, title="T", names=list("abcd"), progress=False)
+    return build_report(
+        Judge(model), graphs, explainers, title="T", names=list("abcd"), progress=False
+    )
 
 
 def test_one_warning_about_the_precision_of_many(model: torch.nn.Module) -> None:
     large = [graph for graph in load("nitro") if graph.num_nodes >= 18][:3]
     explainers = {"few": create("gstarx", budget=50)}
-    options: dict[str, Any] = {"optimum": False, "progress": False}
+    options: dict[str, Any] = {"options": ReportOptions(optimum=False), "progress": False}
     with pytest.warns(PrecisionWarning) as caught:
-        build_report(model, large, explainers, title="T", **options)
+        build_report(Judge(model), large, explainers, title="T", **options)
     (warning,) = caught
     assert "of 3 graphs have imprecise scores, the worst being graph" in str(warning.message)
 
@@ -129,7 +131,13 @@ def test_same_seed_same_numbers(model: torch.nn.Module, graphs: list[Data]) -> N
     def random_row(seed: int) -> ReportData:
         explainers = {"random": create("random")}
         return build_report(
-            model, graphs, explainers, title="T", seed=seed, optimum=False, progress=False
+            Judge(model),
+            graphs,
+            explainers,
+            title="T",
+            seed=seed,
+            options=ReportOptions(optimum=False),
+            progress=False,
         )
 
     one, same, other = (random_row(seed) for seed in (1, 1, 2))
@@ -141,9 +149,14 @@ def test_same_seed_same_numbers(model: torch.nn.Module, graphs: list[Data]) -> N
 def test_the_gallery_can_be_short_and_baselines_left_out(
     model: torch.nn.Module, graphs: list[Data]
 ) -> None:
-    options = {"gallery": 1, "random_draws": 0, "optimum": False, "progress": False}
+    options = ReportOptions(sparsities=[0.6], gallery=1, random_draws=0, optimum=False)
     report = build_report(
-        model, graphs, {"a": create("leave_one_out")}, title="T", sparsities=[0.6], **options
+        Judge(model),
+        graphs,
+        {"a": create("leave_one_out")},
+        title="T",
+        options=options,
+        progress=False,
     )
     assert [row.name for row in report.rows] == ["a"]
     assert len(report.graphs) == 1
@@ -153,10 +166,10 @@ def test_the_gallery_can_be_short_and_baselines_left_out(
 
 
 def test_another_class_can_be_explained(model: torch.nn.Module, graphs: list[Data]) -> None:
-    options = {"random_draws": 0, "optimum": False, "progress": False}
+    options = {"options": ReportOptions(random_draws=0, optimum=False), "progress": False}
     explainers = {"a": create("leave_one_out")}
     zero, one = (
-        build_report(model, graphs, explainers, title="T", target=target, **options)
+        build_report(Judge(model), graphs, explainers, title="T", target=target, **options)
         for target in (0, 1)
     )
     assert [g.predicted for g in zero.graphs] == [g.predicted for g in one.graphs]
@@ -189,13 +202,11 @@ def test_a_report_on_a_regression(graphs: list[Data]) -> None:
         graph.y = torch.tensor([[value + 0.5]])
     labeled[0].y = torch.tensor([[float("nan")]])
     report = build_report(
-        model,
+        Judge(model, task="regression", reference=Reference(range=3.0, mean=0.0)),
         labeled,
         {"loo": create("leave_one_out")},
         title="T",
-        mode="regression",
-        reference=Reference(range=3.0, mean=0.0),
-        target_names=("logP",),
+        output_names=("logP",),
         progress=False,
     )
     assert (report.task, report.explained, report.accuracy) == ("regression", "logP", None)
@@ -213,16 +224,17 @@ def test_a_report_on_one_of_several_labels(graphs: list[Data]) -> None:
     for graph, y in zip(graphs, ([0, 1], [1, float("nan")], [0, 0], [1, 1]), strict=True):
         graph.tasks = torch.tensor([y], dtype=torch.float)
     labeled = [Data(**{**g.to_dict(), "y": g.tasks}) for g in graphs]
-    options = {"mode": "multilabel", "target_names": ("a", "b"), "progress": False}
+    judge = Judge(model, task="multilabel")
+    options = {"output_names": ("a", "b"), "progress": False}
     explainers = {"loo": create("leave_one_out")}
-    report = build_report(model, labeled, explainers, title="T", target=1, **options)
+    report = build_report(judge, labeled, explainers, title="T", target=1, **options)
     assert (report.task, report.explained) == ("multilabel", "b")
     expected = [float(model(g.x, g.edge_index).detach().sigmoid()[0, 1]) for g in graphs]
     assert [g.probability for g in report.graphs] == pytest.approx(expected, rel=1e-5)
     assert [g.label for g in report.graphs] == [1, None, 0, 1]
     assert {row.explained for row in report.summaries["loo"]} == {"b"}
     with pytest.raises(ValueError, match=r"2 outputs: choose the one to report on"):
-        build_report(model, labeled, explainers, title="T", **options)
+        build_report(judge, labeled, explainers, title="T", **options)
 
 
 def test_the_summary_is_that_of_all_graphs(report: ReportData) -> None:
@@ -233,8 +245,8 @@ def test_the_summary_is_that_of_all_graphs(report: ReportData) -> None:
 
 def test_what_cannot_be_summarized_is_reported(model: torch.nn.Module, graphs: list[Data]) -> None:
     plain = [Data(x=g.x + 0.5, edge_index=g.edge_index, num_nodes=g.num_nodes) for g in graphs]
-    options = {"optimum": False, "progress": False, "random_draws": 0}
-    report = build_report(model, plain, {"a": create("leave_one_out")}, title="T", **options)
+    options = {"options": ReportOptions(random_draws=0, optimum=False), "progress": False}
+    report = build_report(Judge(model), plain, {"a": create("leave_one_out")}, title="T", **options)
     assert not report.summaries
     assert "needs nodes that say what they are" in report.settings["summary"]
 
@@ -243,7 +255,14 @@ def test_random_selections_and_errors_are_kept_for_every_graph(
     model: torch.nn.Module, graphs: list[Data]
 ) -> None:
     explainers = {"gstarx": create("gstarx", budget=20)}
-    report = build_report(model, graphs, explainers, title="T", optimum=False, progress=False)
+    report = build_report(
+        Judge(model),
+        graphs,
+        explainers,
+        title="T",
+        options=ReportOptions(optimum=False),
+        progress=False,
+    )
     random = report.rows[1]
     assert [g.random for g in report.graphs] == [m.harmonic_fidelity for m in random.graphs]
 
@@ -256,12 +275,12 @@ def test_bad_input_is_refused(model: torch.nn.Module, graphs: list[Data]) -> Non
         ({"labels": [1]}, "labels must have 4 entries, one per graph"),
         ({"explainers": {"x": [[1]]}}, "results of 'x' must have 4 entries, one per graph"),
         ({"explainers": {"random selection": []}}, "no explainer may be called"),
-        ({"sparsity": 1.5}, r"sparsity must lie in \[0, 1\]"),
+        ({"options": ReportOptions(sparsity=1.5)}, r"sparsity must lie in \[0, 1\]"),
     ]
     arguments: dict[str, Any] = {"graphs": graphs, "explainers": {"a": create("leave_one_out")}}
     for options, message in table:
         with pytest.raises(ValueError, match=message):
-            build_report(model, title="T", progress=False, **(arguments | options))
+            build_report(Judge(model), title="T", progress=False, **(arguments | options))
 
 
 def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list[Data]) -> None:
@@ -270,5 +289,5 @@ def test_an_explainer_that_fails_says_where(model: torch.nn.Module, graphs: list
             raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no") as caught:
-        build_report(model, graphs, {"b": Broken()}, title="T", progress=False)
+        build_report(Judge(model), graphs, {"b": Broken()}, title="T", progress=False)
     assert caught.value.__notes__ == ["while explaining graph 0 with 'b'"]

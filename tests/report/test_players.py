@@ -9,7 +9,7 @@ from gstarx import metrics
 from gstarx.datasets import load
 from gstarx.explainers import create
 from gstarx.models import pretrained
-from gstarx_bench.report import build_report, report_page
+from gstarx_bench.report import ReportOptions, build_report, report_page
 from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
@@ -26,8 +26,10 @@ def test_players_are_drawn_selected_and_removed(players: str, words: str) -> Non
         "value": create("shapley", players=players),
         "nodes": create("gradient_x_input"),
     }
-    options = {"title": "Players", "players": players, "progress": False, "random_draws": 3}
-    report = build_report(model, graphs, explainers, sparsity=0.7, **options)
+    judge, options = metrics.Judge(model, players=players), ReportOptions(random_draws=3)
+    report = build_report(
+        judge, graphs, explainers, title="Players", options=options, progress=False
+    )
     rows = {row.name: row for row in report.rows}
     assert "scores nodes" in rows["nodes"].note
     assert rows["value"].note == ""

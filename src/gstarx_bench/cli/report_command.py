@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -148,31 +147,32 @@ def collect_report(
     players
         Who is drawn and removed.
     """
-    from gstarx_bench.report import build_report
+    from gstarx.metrics import Judge
+    from gstarx_bench.report import ReportOptions, build_report
 
     subjects = inputs.subjects()
     inputs.check_reference()
     targets = inputs.targets(subjects)
     if len(targets) > 1:
         raise WrongUse(f"a report is about one target (got --target {inputs.target})")
+    judge = Judge(
+        inputs.network.model, task=inputs.model_task, players=players, reference=inputs.reference
+    )
     return build_report(
-        inputs.network.model,
+        judge,
         [subject.data for subject in subjects],
         methods,
         title=title or f"{inputs.network.name} explained",
-        class_names=inputs.output_names,
-        target_names=inputs.output_names,
+        output_names=inputs.output_names,
         names=[subject.name for subject in subjects],
         positions=[subject.position for subject in subjects],
-        model_facts={"name": inputs.network.name, **inputs.network.facts},
-        dataset_facts=_dataset_facts(inputs, subjects),
-        sparsity=sparsity,
+        facts={
+            "model": {"name": inputs.network.name, **inputs.network.facts},
+            "dataset": _dataset_facts(inputs, subjects),
+        },
+        options=ReportOptions(sparsity=sparsity),
         seed=inputs.seed,
         target=targets[0],
-        mode=inputs.mode,
-        return_type=inputs.return_type,
-        **({} if inputs.reference is None else {"reference": inputs.reference}),
-        players=players,
         progress=show_progress(),
     )
 
@@ -261,14 +261,17 @@ def stored_results(
 
 def _stored_players(runs: list[dict[str, Any]]) -> PlayerKind:
     """Who plays in all runs; nodes if they differ."""
-    from gstarx.players import Nodes, as_players
+    from gstarx.explainers import GStarX
+    from gstarx.explainers.options import with_objects
+    from gstarx.gnn import options_in
+    from gstarx.players import as_players
 
-    taken = inspect.signature(as_players).parameters
+    names = {"players", *options_in("players")}
     every = [run["spec"]["explainer"]["options"] for run in runs]
-    chosen = [{name: value for name, value in one.items() if name in taken} for one in every]
+    chosen = [{name: value for name, value in one.items() if name in names} for one in every]
     if any(one != chosen[0] for one in chosen) or "players" not in chosen[0]:
-        return Nodes()
-    return as_players(**chosen[0])
+        return as_players("nodes")
+    return as_players(with_objects(GStarX, chosen[0])["players"])
 
 
 def _inputs_of(

@@ -21,14 +21,13 @@ from gstarx.metrics import (
     SPARSITIES,
     Faithfulness,
     FidelityCurve,
-    Reference,
+    Judge,
     as_scores,
     auroc,
     average,
-    best_selection,
     selection_size,
 )
-from gstarx.players import Edges, Features, Nodes, PlayersLike, as_players, player_set
+from gstarx.players import Edges, Features, Nodes, PlayerKind, as_players, player_set
 from gstarx.registry import PLAYERS
 from gstarx.values import collect_imprecise, summarize_imprecise
 from gstarx_bench.report.data import Explained, ExplainerRow, ReportData, predictions_of
@@ -39,58 +38,12 @@ _RANDOM, _OPTIMUM = "random selection", "best selection found"
 _STARTS, _EXHAUSTIVE = 3, 3_000
 
 
-def build_report(
-    model: Any,
-    graphs: Iterable[Data],
-    explainers: Mapping[str, Any],
-    *,
-    title: str,
-    labels: Sequence[float] | None = None,
-    class_names: Sequence[str] = (),
-    target_names: Sequence[str] = (),
-    names: Sequence[str] | None = None,
-    model_facts: Mapping[str, str] | None = None,
-    dataset_facts: Mapping[str, str] | None = None,
-    sparsity: float = 0.7,
-    sparsities: Sequence[float] | None = None,
-    gallery: int = 60,
-    random_draws: int = 10,
-    optimum: bool = True,
-    seed: int = 0,
-    positions: Sequence[int] | None = None,
-    target: int | None = None,
-    removal: Any = "remove",
-    mode: str = "multiclass_classification",
-    return_type: str = "raw",
-    keywords: Sequence[str] | None = None,
-    reference: Reference | None = None,
-    players: PlayersLike = "nodes",
-    by: str | Mapping[str, str] | None = None,
-    progress: bool = True,
-) -> ReportData:
-    """Explain every graph with every explainer, evaluate all alike, and return the report's data.
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """What a report shows.
 
-    Parameters
+    Attributes
     ----------
-    model
-        Any PyG model or callable that classifies graphs or predicts numbers; left exactly as it
-        was.
-    graphs
-        The graphs.
-    explainers
-        By name, a :class:`gstarx.explainers.NodeExplainer` (already trained, if it requires
-        training), or a list of results for every graph: scores, or :class:`gstarx.Explanation`.
-    title
-        The title of the report.
-    labels
-        True classes, or true values of a regression; by default the ``y`` of the graphs that have
-        one.
-    class_names, target_names
-        Names of the classes, or of the outputs of a multilabel or regression model.
-    names
-        Names of the graphs; by default their SMILES, their words, or their numbers.
-    model_facts, dataset_facts
-        What the report lists about the model and the data, by name.
     sparsity
         The sparsity of the table and the gallery.
     sparsities
@@ -101,19 +54,72 @@ def build_report(
         Random selections per graph to average over; 0 for no random baseline.
     optimum
         Whether to search for the best selection of every graph, which takes the most time.
+    by
+        What the summary over all graphs is about, as for :func:`gstarx_bench.summary.summarize`.
+    """
+
+    sparsity: float = 0.7
+    sparsities: Sequence[float] = SPARSITIES
+    gallery: int = 60
+    random_draws: int = 10
+    optimum: bool = True
+    by: str | Mapping[str, str] | None = None
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """All sparsities, ascending."""
+        return tuple(sorted({*map(float, self.sparsities), self.sparsity}))
+
+
+def build_report(
+    judge: Judge,
+    graphs: Iterable[Data],
+    explainers: Mapping[str, Any],
+    *,
+    title: str,
+    labels: Sequence[float] | None = None,
+    names: Sequence[str] | None = None,
+    output_names: Sequence[str] = (),
+    facts: Mapping[str, Mapping[str, str]] | None = None,
+    options: ReportOptions = ReportOptions(),  # noqa: B008 (it is frozen)
+    seed: int = 0,
+    positions: Sequence[int] | None = None,
+    target: int | None = None,
+    progress: bool = True,
+) -> ReportData:
+    """Explain every graph with every explainer, evaluate all alike, and return the report's data.
+
+    Parameters
+    ----------
+    judge
+        The model, which classifies graphs or predicts numbers, and how selections are evaluated. A
+        regression needs a reference. Its players are drawn and removed: random and best selections
+        are of them, and explainers that score edges are judged on edges. Explainers have their own
+        option ``players``; a note marks rows of explainers that score nodes nevertheless.
+    graphs
+        The graphs.
+    explainers
+        By name, a :class:`gstarx.explainers.NodeExplainer` (already trained, if it requires
+        training), or a list of results for every graph: scores, or :class:`gstarx.Explanation`.
+    title
+        The title of the report.
+    labels
+        True classes, or true values of a regression; by default the ``y`` of the graphs that have
+        one.
+    names
+        Names of the graphs; by default their SMILES, their words, or their numbers.
+    output_names
+        Names of the classes, or of the outputs of a multilabel or regression model.
+    facts
+        What the report lists about the ``"model"`` and the ``"dataset"``, by name.
+    options
+        What is shown.
     seed, positions
         Every graph gets random numbers from the seed and its position in the dataset, by default
         its index among the graphs; the same for all explainers, see
         :func:`gstarx.explainers.graph_generator`.
-    target, removal, mode, return_type, keywords, reference
-        As for :func:`gstarx.metrics.evaluate`. A model with several labels or outputs needs a
-        target, and a regression a reference.
-    players
-        Who is drawn and removed: ``"edges"``, groups or features. Random and best selections are of
-        these players, and explainers that score edges are judged on edges. Explainers have their
-        own option of this name; a note marks rows of explainers that score nodes nevertheless.
-    by
-        What the summary over all graphs is about, as for :func:`gstarx_bench.summary.summarize`.
+    target
+        As for :func:`gstarx.metrics.evaluate`. A model with several labels or outputs needs one.
     progress
         Show progress bars.
 
@@ -125,54 +131,67 @@ def build_report(
     >>> model, _ = pretrained("nitro")
     >>> graphs = load("nitro").split("test")[:3]
     >>> explainers = {"leave one out": create("leave_one_out")}
-    >>> options = {"optimum": False, "progress": False}
-    >>> report = build_report(model, graphs, explainers, title="Nitro", **options)
+    >>> brief = ReportOptions(optimum=False)
+    >>> report = build_report(
+    ...     Judge(model), graphs, explainers, title="Nitro", options=brief, progress=False
+    ... )
     >>> [row.name for row in report.rows], len(report.graphs)
     (['leave one out', 'random selection'], 3)
     """
     listed = [check_data(graph) for graph in graphs]
     _check(listed, explainers, names=names, labels=labels, positions=positions)
-    levels = tuple(
-        sorted({*map(float, SPARSITIES if sparsities is None else sparsities), sparsity})
-    )
     pipeline = Pipeline(
-        model, seed, target, removal, mode, return_type, keywords, reference, as_players(players)
+        judge.model,
+        seed,
+        target,
+        judge.removal,
+        judge.task,
+        judge.reference,
+        as_players(judge.players),
     )
     positions = list(range(len(listed)) if positions is None else positions)
-    builder = _Builder(pipeline, listed, positions, levels, sparsity, progress)
-    predictions = predictions_of(pipeline, listed, labels, target_names or class_names)
+    builder = _Builder(pipeline, listed, positions, options, progress)
+    predictions = predictions_of(pipeline, listed, labels, output_names)
     results = {str(name): builder.results(str(name), each) for name, each in explainers.items()}
     rows = [builder.row(name, explanations) for name, explanations in results.items()]
-    if random_draws:
-        rows.append(builder.random_row(random_draws))
-    if optimum:
+    if options.random_draws:
+        rows.append(builder.random_row())
+    if options.optimum:
         rows.append(builder.optimum_row())
     shown = [
         builder.explained(i, results, rows, predictions.graphs[i], names)
-        for i in range(min(gallery, len(listed)))
+        for i in range(min(options.gallery, len(listed)))
     ]
-    names_of_targets = {"class_names": class_names, "target_names": target_names or class_names}
-    options = {"by": by, "mode": mode, "names": names, "seed": seed, **names_of_targets}
-    summaries, no_summary = _summaries(listed, results, options)
-    kind = _kind_of(pipeline.players)
-    removed = {"removal of nodes": str(removal)} if kind == "nodes" else {"players": kind}
+    summaries, no_summary = _summaries(
+        listed,
+        results,
+        by=options.by,
+        mode=pipeline.model_task.mode,
+        names=names,
+        seed=seed,
+        class_names=output_names,
+        target_names=output_names,
+    )
+    kind = _kind_of(as_players(judge.players))
+    removed = {"removal of nodes": str(judge.removal)} if kind == "nodes" else {"players": kind}
     explained = predictions.explained
     if target is not None and predictions.task == "classification":
-        explained = class_name(target, class_names)
+        explained = class_name(target, output_names)
+    facts = facts or {}
     return ReportData(
         title,
         tuple(rows),
         tuple(shown),
-        sparsity,
-        class_names=tuple(class_names),
+        options.sparsity,
+        class_names=tuple(output_names),
         accuracy=predictions.accuracy,
-        model=dict(model_facts or {}),
-        dataset=dict(dataset_facts or {}),
+        model=dict(facts.get("model", {})),
+        dataset=dict(facts.get("dataset", {})),
         settings={
             "graphs": str(len(listed)),
             **removed,
-            "sparsities of the curves": ", ".join(f"{level:g}" for level in levels),
-            "random selections per graph": str(random_draws),
+            "sparsities of the curves": ", ".join(f"{level:g}" for level in options.levels),
+            "random selections per graph": str(options.random_draws),
             **({"summary": f"none, because {no_summary}"} if no_summary else {}),
         },
         seed=seed,
@@ -184,19 +203,23 @@ def build_report(
     )
 
 
-def _kind_of(players: Any) -> str:
+def _kind_of(players: PlayerKind) -> str:
     """What is selected and removed."""
     if isinstance(players, Nodes | Edges):
         return type(players).__name__.lower()
     if isinstance(players, Features):
         return "features" if players.field == "x" else "edge features"
-    maker = getattr(players, "__name__", "groups of nodes")
+    maker = getattr(players.sets, "__name__", "groups of nodes")
     titles = PLAYERS[maker].titles if maker in PLAYERS else {}
     return next(iter(titles.values()), str(maker).replace("_", " "))
 
 
 def _summaries(
-    graphs: list[Data], results: Mapping[str, Sequence[Explanation]], options: Mapping[str, Any]
+    graphs: list[Data],
+    results: Mapping[str, Sequence[Explanation]],
+    *,
+    by: str | Mapping[str, str] | None,
+    **options: Any,
 ) -> tuple[dict[str, list[SummaryRow]], str]:
     """What drives the model, by each explainer with scores; or why there is no summary."""
     summaries = {}
@@ -204,9 +227,9 @@ def _summaries(
         if any(explanation.node_scores is None for explanation in explanations):
             continue
         try:
-            summaries[name] = summarize(graphs, explanations, **options)
+            summaries[name] = summarize(graphs, explanations, by=by, **options)
         except ValueError as error:
-            if options["by"] is not None:
+            if by is not None:
                 raise
             return {}, str(error)
     return {name: rows for name, rows in summaries.items() if rows}, ""
@@ -243,9 +266,16 @@ class _Builder:
     pipeline: Pipeline
     graphs: list[Data]
     positions: list[int]
-    levels: tuple[float, ...]
-    sparsity: float
+    options: ReportOptions
     progress: bool
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return self.options.levels
+
+    @property
+    def sparsity(self) -> float:
+        return self.options.sparsity
 
     @property
     def nodes(self) -> list[int]:
@@ -267,15 +297,6 @@ class _Builder:
 
     def generators(self) -> list[np.random.Generator]:
         return [graph_generator(self.pipeline.seed, position) for position in self.positions]
-
-    @property
-    def task(self) -> dict[str, Any]:
-        """The removal and the task of the model, as arguments of metrics."""
-        names = ("removal", "mode", "return_type", "keywords", "reference")
-        task = {name: getattr(self.pipeline, name) for name in names}
-        # how nodes are removed is of no account where all of them stay
-        all_stay = isinstance(self.pipeline.players, Edges | Features)
-        return task | {"removal": "remove"} if all_stay else task
 
     def results(self, name: str, explainer: Any) -> list[Explanation]:
         """The explanations of one explainer, or those that were given."""
@@ -332,9 +353,9 @@ class _Builder:
         kind = str(result.player_kind).replace("_", " ")
         return f"scores {kind}, which are selected and removed"
 
-    def random_row(self, draws: int) -> ExplainerRow:
+    def random_row(self) -> ExplainerRow:
         """Metrics of random selections, averaged over the draws of every graph."""
-        selections = []
+        draws, selections = self.options.random_draws, []
         for size, generator in zip(self.sizes, self.generators(), strict=True):
             orders = [generator.permutation(size) for _ in range(draws)]
             selected = [self.selected(size, level) for level in self.levels]
@@ -350,17 +371,15 @@ class _Builder:
 
     def optimum_row(self) -> ExplainerRow:
         """Metrics of the best selections that a search finds."""
+        judge = self.pipeline.judge(self.pipeline.players)
         selections = [
-            best_selection(
-                self.pipeline.model,
+            judge.best(
                 graph,
                 self.selected(size, self.sparsity),
                 exhaustive_up_to=_EXHAUSTIVE,
                 starts=_STARTS,
                 seed=generator,
                 target=self.pipeline.target,
-                **self.task,
-                players=self.pipeline.players,
             )
             for graph, size, generator in zip(
                 self.bar(_OPTIMUM), self.sizes, self.generators(), strict=True

@@ -16,7 +16,6 @@ from gstarx._version import __version__
 from gstarx.datasets import label_of
 from gstarx.drawing import Scored, class_name, output_name
 from gstarx.evaluation import Pipeline
-from gstarx.gnn import ModelTask
 from gstarx.metrics import Faithfulness, FidelityCurve, average
 from gstarx_bench.summary import SummaryRow
 
@@ -244,10 +243,10 @@ def predictions_of(
     pipeline: Pipeline,
     graphs: Sequence[Data],
     labels: Sequence[float] | None,
-    target_names: Sequence[str],
+    output_names: Sequence[str],
 ) -> Predictions:
     """The predictions of a pipeline's model; raises if it has several outputs and no target."""
-    task = ModelTask(pipeline.mode, return_type=pipeline.return_type, keywords=pipeline.keywords)
+    task = pipeline.model_task
     outputs = [task.output(pipeline.model, graph) for graph in graphs]
     values = [pipeline.probabilities(output) for output in outputs]
     count = outputs[0].shape[1]
@@ -265,7 +264,7 @@ def predictions_of(
     column = pipeline.target or 0
     measured = [measured_of(g, column) for g in graphs] if labels is None else list(labels)
     pairs = list(zip((row[column] for row in values), measured, strict=True))
-    name = output_name(column, target_names, count)
+    name = output_name(column, output_names, count)
     if task.mode == "regression":
         return Predictions("regression", name, [{"value": v, "measured": y} for v, y in pairs])
     of_label = [
