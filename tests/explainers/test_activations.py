@@ -169,7 +169,7 @@ def test_attention_finds_the_node_that_others_look_at() -> None:
     edges = torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]])
     x = torch.zeros(4, FEATURES)
     x[2, 0] = 1
-    explanation = Attention().explain(Selective(), Data(x=x, edge_index=edges), edge_mask=True)
+    explanation = Attention().explain(Selective(), Data(x=x, edge_index=edges)).score_edges()
     assert explanation.scores.tolist() == pytest.approx([3, 0, 1, 0], abs=1e-6)
     assert explanation.edge_mask.tolist() == pytest.approx([1, 1, 1, 0, 1, 0], abs=1e-6)
 
@@ -218,7 +218,7 @@ def test_smoothgrad_of_a_node_does_not_depend_on_how_many_copies_go_together(
 ) -> None:
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=1, readout=None)
-    task: dict[str, Any] = {"task_level": "node", "index": 4, "seed": 0}
+    task: dict[str, Any] = {"task": "node", "index": 4, "seed": 0}
     together = SmoothGrad(samples=7).explain(model, graph("path"), **task).scores
     monkeypatch.setattr("gstarx.explainers.gradients._NODES_AT_ONCE", 10)
     apart = SmoothGrad(samples=7).explain(model, graph("path"), **task).scores

@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx import Passes, explain
+from gstarx import HN, Banzhaf, Myerson, Passes, Shapley, explain
 from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.models import GCN
-from gstarx.values import PrecisionWarning
+from gstarx.values import PrecisionWarning, Value
 from tests.pairs import for_each, in_turn
 
-#: A value, and whether it is two-sided.
-VALUES = [("hn", False), ("myerson", False), ("shapley", False), ("banzhaf", False)]
-VALUES += [("hn", True), ("myerson", True)]
+VALUES: list[Value] = [HN(), Myerson(), Shapley(), Banzhaf()]
+VALUES += [HN(two_sided=True), Myerson(two_sided=True)]
 
 
 class Counter:
@@ -62,18 +61,17 @@ def evaluated(data: Data, **options: Any) -> tuple[int, Any]:
 
 
 @for_each(("value", "baseline", "budget"), in_turn(VALUES, [None, "singletons"], [90, 200]))
-def test_several_components(value: tuple[str, bool], baseline: str | None, budget: int) -> None:
+def test_several_components(value: Value, baseline: str | None, budget: int) -> None:
     data = components(14, 10, 3, 1, 1)
-    options: dict[str, Any] = {"value": value[0], "two_sided": value[1], "baseline": baseline}
-    count, made = evaluated(data, budget=budget, **options)
+    count, made = evaluated(data, budget=budget, value=value, baseline=baseline)
     assert made.evaluations == count
     assert count <= budget
 
 
 @settings(max_examples=60, deadline=None)
-@example([1, 1], ("shapley", False), None, 0)
-@example([1, 1, 1], ("myerson", False), "singletons", 0)
-@example([2, 1, 1], ("hn", True), "singletons", 0)
+@example([1, 1], Shapley(), None, 0)
+@example([1, 1, 1], Myerson(), "singletons", 0)
+@example([2, 1, 1], HN(two_sided=True), "singletons", 0)
 @given(
     st.lists(st.integers(1, 8), min_size=1, max_size=6).filter(lambda sizes: sum(sizes) > 1),
     st.sampled_from(VALUES),
@@ -81,10 +79,10 @@ def test_several_components(value: tuple[str, bool], baseline: str | None, budge
     st.integers(0, 40) | st.integers(0, 150),
 )
 def test_never_more_than_the_budget(
-    sizes: list[int], how: tuple[str, bool], baseline: float | str | None, more: int
+    sizes: list[int], value: Value, baseline: float | str | None, more: int
 ) -> None:
     data = components(*sizes)
-    options: dict[str, Any] = {"value": how[0], "two_sided": how[1], "baseline": baseline}
+    options: dict[str, Any] = {"value": value, "baseline": baseline}
     budget = len(data.x) + more
     try:
         count, made = evaluated(data, budget=budget, **options)
@@ -115,35 +113,33 @@ def test_the_smallest_budget_may_be_that_of_the_exact_value(
     assert evaluated(data, budget=smallest, **options)[0] == smallest
 
 
-@pytest.mark.parametrize("value", ["hn", "myerson"])
-def test_all_components_together_are_one_more_coalition_of_exact_values(value: str) -> None:
+@pytest.mark.parametrize("kind", [HN, Myerson])
+def test_all_components_together_are_one_more_coalition_of_exact_values(
+    kind: type[Myerson],
+) -> None:
     data = components(4, 3)
     nodes = CommunicationGraph.from_edge_index(data.edge_index, 7)
     needed = len(nodes.connected_coalitions()) + 1
-    count, made = evaluated(data, value=value, budget=needed)
+    count, made = evaluated(data, value=kind(), budget=needed)
     assert made.exact
     assert count == needed
-    assert not evaluated(data, value=value, budget=needed - 1)[1].exact
+    assert not evaluated(data, value=kind(), budget=needed - 1)[1].exact
     with pytest.raises(TooManyCoalitions, match=rf"least {needed} coalitions and the limit is 16:"):
-        evaluated(data, value=value, budget=needed - 1, estimator="exact")
+        evaluated(data, value=kind(estimator="exact"), budget=needed - 1)
 
 
 def test_a_model_of_nodes_is_refused_before_a_larger_budget_is_asked_for() -> None:
     ends = torch.stack([torch.arange(39), torch.arange(1, 40)])
     data = Data(x=torch.randn(40, 3), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
     nodes = GCN(3, 8, 2, readout=None)
-    with pytest.raises(ValueError, match=r"pass task_level='node' and index="):
+    with pytest.raises(ValueError, match=r"pass task='node' and index="):
         explain(nodes, data, budget=40)
 
 
 @pytest.mark.parametrize(
-    ("case", "baseline"), in_turn([*VALUES[:3], *VALUES[4:]], [0.25, "singletons"])
+    ("value", "baseline"), in_turn([*VALUES[:3], *VALUES[4:]], [0.25, "singletons"])
 )
-def test_the_budget_that_a_warning_names_is_enough(
-    case: tuple[str, bool], baseline: float | str
-) -> None:
-    value, two_sided = case
-
+def test_the_budget_that_a_warning_names_is_enough(value: Value, baseline: float | str) -> None:
     def named(budget: int) -> int | None:
         """What a warning says of unknown standard errors."""
         with warnings.catch_warnings(record=True) as caught:
@@ -154,7 +150,6 @@ def test_the_budget_that_a_warning_names_is_enough(
                 seed=0,
                 budget=budget,
                 value=value,
-                two_sided=two_sided,
                 baseline=baseline,
             )
         said = " ".join(str(one.message) for one in caught)

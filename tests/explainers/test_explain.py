@@ -20,12 +20,23 @@ from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GameOptions, GStarX, Myerson, Passes, explain, explain_many, explain_nodes
+from gstarx import (
+    HN,
+    GameOptions,
+    GStarX,
+    Myerson,
+    Passes,
+    Position,
+    Subgraphs,
+    explain,
+    explain_many,
+    explain_nodes,
+)
 from gstarx._internal.processes import can_fork
 from gstarx._internal.progress import no_bars
 from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.models import GCN
-from gstarx.values import PrecisionWarning
+from gstarx.values import PrecisionWarning, Value
 from tests.gnn.networks import CLASSES, FEATURES, GIN, NETWORKS, build
 from tests.gnn.one_by_one import graph
 from tests.pairs import for_each
@@ -80,7 +91,7 @@ def test_the_ground_truth_of_a_dataset_is_not_taken_for_a_finding() -> None:
     assert "edge_mask" not in found
     assert found.node_mask.shape == (6, 1)
     assert found.validate()
-    assert (explain(model(), data, edge_mask=True).edge_mask != 1).all()
+    assert (explain(model(), data).score_edges().edge_mask != 1).all()
 
 
 @pytest.mark.parametrize(("target", "columns"), [("all", 3), ([1], 1), ([2, 0], 2), (2, 1)])
@@ -231,11 +242,10 @@ WORKERS = pytest.mark.skipif(not can_fork(), reason="processes cannot be forked"
 
 
 @WORKERS
-@pytest.mark.parametrize("estimator", ["auto", "subgraphs"])
-def test_many_by_workers(estimator: str) -> None:
+@pytest.mark.parametrize("how", [{"budget": 200}, {"value": Subgraphs(inner="exact")}])
+def test_many_by_workers(how: dict[str, Any]) -> None:
     graphs = [graph(name) for name in (*SHAPES, "wide", *SHAPES)]
-    options: dict[str, Any] = {"estimator": estimator, "seed": 3, "progress": False}
-    options |= {"value": "hn"} if estimator == "subgraphs" else {"budget": 200}
+    options: dict[str, Any] = {**how, "seed": 3, "progress": False}
     alone = explain_many(model(), graphs, **options)
     many = explain_many(model(), graphs, **options, workers=2)
     for data, one, other in zip(graphs, alone, many, strict=True):
@@ -249,8 +259,8 @@ def test_many_by_workers(estimator: str) -> None:
 
 
 @WORKERS
-@pytest.mark.parametrize("estimator", ["auto", "subgraphs"])
-def test_a_worker_that_dies_loses_one_graph(estimator: str) -> None:
+@pytest.mark.parametrize("value", [HN(), Subgraphs(inner="exact")])
+def test_a_worker_that_dies_loses_one_graph(value: Value) -> None:
     network = model()
 
     def deadly(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
@@ -263,7 +273,7 @@ def test_a_worker_that_dies_loses_one_graph(estimator: str) -> None:
     graphs = [graph("ring") for _ in range(5)]
     graphs[1].x = graphs[1].x + 100
     graphs[3].x = graphs[3].x - 100
-    options: dict[str, Any] = {"estimator": estimator, "value": "hn", "seed": 3, "progress": False}
+    options: dict[str, Any] = {"value": value, "seed": 3, "progress": False}
     many = explain_many(deadly, graphs, **options, workers=2, on_error="record")
     assert [isinstance(made, FailedExplanation) for made in many] == [False, True] * 2 + [False]
     assert [many[at].position for at in (1, 3)] == [1, 3]
@@ -352,11 +362,10 @@ def test_many_with_layers_that_normalize_by_the_batch() -> None:
     torch.manual_seed(0)
     net = GIN(track_running_stats=False)
     graphs = [graph("ring", seed=seed) for seed in range(3)]
-    options: dict[str, Any] = {"removal": "split"}
-    for data, found in zip(
-        graphs, explain_many(net, graphs, progress=False, **options), strict=True
-    ):
-        torch.testing.assert_close(found.prediction, explain(net, data, **options).prediction)
+    game = GameOptions(removal="split")
+    many = explain_many(net, graphs, progress=False, game=game)
+    for data, found in zip(graphs, many, strict=True):
+        torch.testing.assert_close(found.prediction, explain(net, data, game=game).prediction)
 
 
 def test_a_small_graph_takes_one_call() -> None:
@@ -405,9 +414,13 @@ def test_notes_that_the_model_wrote_are_kept() -> None:
         error.add_note("call the vendor")
         raise error
 
-    for options in ({}, {"two_sided": True}, {"value": "position", "players": "edges"}):
+    for value, players in (
+        (Myerson(), "nodes"),
+        (Myerson(two_sided=True), "nodes"),
+        (Position(), "edges"),
+    ):
         with pytest.raises(RuntimeError, match="always") as raised:
-            explain(broken, graph("ring"), **options)
+            explain(broken, graph("ring"), value=value, players=players)
         assert raised.value.__notes__ == ["call the vendor"]
 
 
@@ -430,8 +443,7 @@ def test_a_warning_is_given_once() -> None:
     def net(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         return global_mean_pool(x[:, :3], batch).softmax(1)
 
-    options: dict[str, Any] = {"value": "hn", "estimator": "subgraphs", "inner": "iterated"}
-    options["baseline"] = 0.5
+    options: dict[str, Any] = {"value": Subgraphs(), "baseline": 0.5}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         explain_many(net, [graph("wide")] * 3, progress=False, **options)
@@ -523,7 +535,7 @@ def test_every_signature_can_be_explained() -> None:
 
 
 PUBLISHED: dict[str, Any] = {
-    **{"value": "hn", "estimator": "subgraphs", "max_sample_size": 4, "baseline": 0.5}
+    **{"value": Subgraphs(inner="exact", max_sample_size=4), "baseline": 0.5}
 }
 
 
@@ -551,14 +563,15 @@ def test_passes_are_shared_for_every_removal(removal: str) -> None:
         return net(x, edge_index, batch)
 
     graphs = [graph("ring"), graph("messy"), graph("wide")]
-    options = {**PUBLISHED, "removal": removal, "batch_nodes": 1 << 20}
-    explain_many(counted, graphs, seed=0, progress=False, passes=Passes(check=False), **options)
+    options = {**PUBLISHED, "game": GameOptions(removal=removal), "seed": 0, "progress": False}
+    unchecked = Passes(batch_nodes=1 << 20, check=False)
+    explain_many(counted, graphs, passes=unchecked, **options)
     assert len(calls) == 1
     calls.clear()
-    explain_many(counted, graphs, seed=0, progress=False, **options)
+    explain_many(counted, graphs, passes=Passes(batch_nodes=1 << 20), **options)
     assert len(calls) == 4  # the largest and the smallest part also alone, and some others
     calls.clear()
-    explain_many(counted, graphs, seed=0, progress=False, **{**options, "batch_nodes": 128})
+    explain_many(counted, graphs, passes=Passes(batch_nodes=128), **options)
     assert len(calls) > 1
     assert max(calls) <= 128
 
@@ -591,6 +604,7 @@ def test_graphs_with_many_coalitions_are_not_put_together(monkeypatch: pytest.Mo
 @for_each("function", [explain, explain_many, explain_nodes])
 def test_the_functions_have_the_options_of_the_class(function: Any) -> None:
     own, others = signature(GStarX).parameters, signature(function).parameters
-    # a range of masks is for those that PyG's Explainer makes
-    for name in own.keys() - {"seed", "progress", "mask_range"}:
+    for name in own.keys() - {"seed", "progress"}:
+        if (name, function) == ("task", explain_nodes):
+            continue  # it is one of nodes
         assert others[name] == own[name], name

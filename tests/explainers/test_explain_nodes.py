@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from gstarx import explain, explain_nodes
+from gstarx import GameOptions, Passes, explain, explain_nodes
 from gstarx._internal.processes import can_fork, forked_map
 from gstarx.explainers import FailedExplanation, graph_generator, iter_explanations
+from gstarx.players import Edges
 from gstarx.values import PrecisionWarning
 from tests.pairs import for_each
 
@@ -44,8 +45,8 @@ def subject() -> tuple[Network, Data]:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {"value": "shapley", "players": "edges", "directed": True, "budget": 600},
-    {"value": "banzhaf", "budget": 300, "computation_graph": "gnnshap"},
+    {"value": "shapley", "players": Edges(directed=True), "budget": 600},
+    {"value": "banzhaf", "budget": 300, "game": GameOptions(computation_graph="gnnshap")},
     {"value": "myerson", "target": [0, 2], "budget": 300},
 ]
 
@@ -73,7 +74,7 @@ def test_the_number_of_processes_changes_nothing(
 
 
 def test_failures_and_warnings_come_back(subject: tuple[Network, Data]) -> None:
-    options: dict[str, Any] = {"players": "edges", "directed": True, "value": "shapley"}
+    options: dict[str, Any] = {"players": Edges(directed=True), "value": "shapley"}
     made = explain_nodes(
         *subject, [3, 29, 5], **options, workers=2, on_error="record", progress=False
     )
@@ -139,7 +140,7 @@ def test_a_process_that_dies_costs_only_its_node() -> None:
         return network(x, edge_index)
 
     nodes = [4, 0, 2, 8, 6, 10, 12]
-    options: dict[str, Any] = {"seed": 0, "progress": False, "share": False}
+    options: dict[str, Any] = {"seed": 0, "progress": False, "passes": Passes(share=False)}
     made = explain_nodes(model, data, nodes, workers=2, on_error="record", **options)
     alone = dict(zip(nodes, explain_nodes(model, data, nodes, **options), strict=True))
     died = {one.position: str(one.error) for one in made if isinstance(one, FailedExplanation)}
@@ -155,9 +156,9 @@ def test_a_process_that_dies_costs_only_its_node() -> None:
 
 
 KINDS: list[dict[str, Any]] = [
-    {"edge_mask": True},
-    {"value": "myerson", "target": [0, 2], "edge_mask": True},
-    {"players": "edges", "directed": True},
+    {},
+    {"value": "myerson", "target": [0, 2]},
+    {"players": Edges(directed=True)},
     {"players": "edges", "value": "banzhaf", "target": "all"},
 ]
 
@@ -170,6 +171,8 @@ def test_results_hold_their_players_only(options: dict[str, Any]) -> None:
     data = Data(x=torch.randn(count, 6), edge_index=torch.cat([there, there.flip(0)], dim=1))
     options = {"value": "shapley", **options}
     made = explain_nodes(Network().eval(), data, range(0, 40, 2), progress=False, **options)
+    if "players" not in options:
+        made = [one.score_edges() for one in made]
     first, last = made[0], made[-1]
     assert len({one.prediction.data_ptr() for one in made}) == 1
     # a number for every node takes 160 kB
@@ -208,9 +211,9 @@ def test_results_come_one_at_a_time(subject: tuple[Network, Data]) -> None:
 
 def test_arguments_are_checked_before_the_first_result(subject: tuple[Network, Data]) -> None:
     for wrong, message in (
-        ({"indices": [99]}, "indices must lie in"),
-        ({"indices": [0], "on_error": "?"}, "on_error"),
-        ({"indices": [0], "valeu": "hn"}, "valeu"),
+        ({"nodes": [99]}, "nodes must lie in"),
+        ({"nodes": [0], "on_error": "?"}, "on_error"),
+        ({"nodes": [0], "valeu": "hn"}, "valeu"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             iter_explanations(*subject, **wrong)

@@ -197,7 +197,7 @@ def test_as_a_table() -> None:
 
 def test_as_a_networkx_graph() -> None:
     data = plain()
-    found = explain(network(), data, edge_mask=True)
+    found = explain(network(), data).score_edges()
     made = found.to_networkx()
     assert made.number_of_nodes() == data.num_nodes
     assert made.nodes[2]["score"] == float(found.scores[2])
@@ -256,7 +256,7 @@ def test_selections_along_the_edges() -> None:
 
 def test_the_explainers_own_seed_counts() -> None:
     model, data = network(), plain()
-    options: dict[str, Any] = {"value": "shapley", "estimator": "sampled", "budget": 40}
+    options: dict[str, Any] = {"value": gstarx.Shapley(estimator="sampled"), "budget": 40}
     first, again = (gstarx.GStarX(seed=0, **options).explain(model, data) for _ in range(2))
     other = gstarx.GStarX(seed=1, **options).explain(model, data)
     assert torch.equal(first.scores, again.scores)

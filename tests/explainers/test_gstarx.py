@@ -13,7 +13,17 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.nn import GCNConv, global_mean_pool
 
-from gstarx import Contrast, GNNGame, GStarX, explain, hn_value, myerson_value, shapley_value
+from gstarx import (
+    Contrast,
+    GameOptions,
+    GNNGame,
+    GStarX,
+    Passes,
+    explain,
+    hn_value,
+    myerson_value,
+    shapley_value,
+)
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, GINE, ByKeyword
 from tests.gnn.one_by_one import graph
@@ -117,7 +127,7 @@ def test_every_task_is_explained_as_by_the_plain_function(
     plain = Data(x=data.x, edge_index=data.edge_index)
     if level == "edge":
         plain.edge_label_index = extra["edge_label_index"]
-    expected = explain(model, plain, target=wanted, index=extra.get("index"), **config)
+    expected = explain(model, plain, target=wanted, index=extra.get("index"), task=config)
     assert isinstance(found, Explanation)
     assert found.node_mask.shape == (7, 1)
     assert torch.equal(found.node_mask, expected.node_mask)
@@ -220,7 +230,7 @@ def test_an_edge_mask_on_request() -> None:
     assert found.edge_mask.tolist() == pytest.approx(expected)
     assert set(found.available_explanations) == {"node_mask", "edge_mask"}
     assert found.validate()
-    plain = explain(model, Data(x=data.x, edge_index=data.edge_index), edge_mask=True)
+    plain = explain(model, Data(x=data.x, edge_index=data.edge_index)).score_edges()
     assert torch.equal(plain.edge_mask, found.edge_mask)
 
 
@@ -266,7 +276,7 @@ def test_the_subgraph_where_numbers_coincide(target: Any) -> None:
     assert kept.worth.shape == kept.component_worth.shape == (1,)
     assert kept.prediction.shape == (1, 2)
     one = Data(x=torch.randn(2, FEATURES), edge_index=torch.tensor([[0], [1]]))
-    kept = explain(GCN(FEATURES, 8, 2), one, edge_mask=True).get_explanation_subgraph()
+    kept = explain(GCN(FEATURES, 8, 2), one).score_edges().get_explanation_subgraph()
     assert kept.worth.shape == (1,)
     assert kept.prediction.shape == (1, 2)
 
@@ -352,8 +362,8 @@ def test_options_reach_the_game() -> None:
         {"payoff": Contrast(0, 2), "baseline": 0.0},
         {"payoff": lambda out: out[:, 0] - out[:, 1], "baseline": 0.0},
         {"baseline": [0.1, 0.2, 0.7]},
-        {"removal": "split"},
-        {"batch_nodes": 5},
+        {"game": GameOptions(removal="split")},
+        {"passes": Passes(batch_nodes=5)},
         {"value": "myerson"},
         {"value": "shapley"},
     ):
@@ -391,15 +401,17 @@ def test_a_fallback_reaches_the_game() -> None:
     with pytest.raises(RuntimeError, match="too small"):
         explainer(Fussy(), GRAPH)(data.x, data.edge_index)
     with pytest.raises(ValueError, match="fails on each of 6 single nodes"):
-        explainer(Fussy(), GRAPH, fallback=0.25)(data.x, data.edge_index)
-    found = explainer(Fussy(), GRAPH, fallback=0.25, baseline=0.3)(data.x, data.edge_index)
+        explainer(Fussy(), GRAPH, game=GameOptions(fallback=0.25))(data.x, data.edge_index)
+    found = explainer(Fussy(), GRAPH, game=GameOptions(fallback=0.25), baseline=0.3)(
+        data.x, data.edge_index
+    )
     assert found.node_mask.isfinite().all()
 
 
 def test_hops_reach_the_game() -> None:
     data = graph("wide")
     model = Any1("node", "multiclass_classification", "raw")
-    found = explainer(model, {**GRAPH, "task_level": "node"}, num_hops=1)(
+    found = explainer(model, {**GRAPH, "task_level": "node"}, game=GameOptions(num_hops=1))(
         data.x, data.edge_index, index=5
     )
     near = set(data.edge_index[:, data.edge_index[1] == 5].flatten().tolist())

@@ -18,7 +18,7 @@ from torch_geometric.explain import (
 )
 from torch_geometric.nn import GCNConv, GraphNorm, global_add_pool
 
-from gstarx import GStarX, explain
+from gstarx import GStarX, Task, explain
 from gstarx.explainers import create, graph_generator
 from gstarx.values import PrecisionWarning
 from tests.gnn.hetero_networks import OnGraphs, OnPapers, seeded, small
@@ -135,7 +135,7 @@ def test_several_nodes_with_other_players(players: Any) -> None:
     found = explainer(model, "node", players=players, **masks)(
         data.x, data.edge_index, index=torch.tensor([0, 2])
     )
-    options: dict[str, Any] = {"task_level": "node", "value": "shapley", "players": players}
+    options: dict[str, Any] = {"task": "node", "value": "shapley", "players": players}
     alone = [explain(model, data, index=row, **options) for row in (0, 2)]
     mask = "edge_mask" if players == "edges" else "node_mask"
     assert torch.allclose(found[mask], alone[0][mask] + alone[1][mask], atol=1e-6)
@@ -379,11 +379,11 @@ def test_other_methods_take_several_outputs(name: str) -> None:
 
 def test_nodes_of_a_heterogeneous_graph() -> None:
     data, model = small(), seeded(OnPapers)
-    made = explainer(model, "node", node_type="paper")(
+    made = explainer(model, "node", task={"node_type": "paper"})(
         data.x_dict, data.edge_index_dict, index=torch.tensor([0, 2])
     )
-    options: dict[str, Any] = {"task_level": "node", "node_type": "paper", "value": "shapley"}
-    alone = [explain(model, data, index=row, **options) for row in (0, 2)]
+    task = Task(task_level="node", node_type="paper")
+    alone = [explain(model, data, index=row, task=task, value="shapley") for row in (0, 2)]
     for name in data.node_types:
         expected = sum(one[name].node_scores for one in alone)
         assert torch.allclose(made[name].node_scores, expected, atol=1e-9)
@@ -405,10 +405,9 @@ def test_nodes_of_a_heterogeneous_graph() -> None:
 def test_masks_between_0_and_1(level: str) -> None:
     model, data = Network(level), GRAPHS[2]
     index = {"index": torch.arange(3)} if level == "node" else {}
-    wanted: dict[str, Any] = {"edge_mask_type": "object"}
-    plain = explainer(model, level, **wanted)(data.x, data.edge_index, **index)
-    wrapped = explainer(model, level, mask_range="unit", **wanted)
-    found = wrapped(data.x, data.edge_index, **index)
+    wrapped = explainer(model, level, edge_mask_type="object")
+    plain = wrapped(data.x, data.edge_index, **index)
+    found = plain.in_unit_range()
     assert torch.equal(found.scores, plain.scores)
     assert torch.equal(found.node_scores, plain.node_scores)
     for name in ("node_mask", "edge_mask"):
@@ -425,21 +424,19 @@ def test_masks_between_0_and_1(level: str) -> None:
 
 def test_masks_of_a_batch_are_those_of_its_graphs() -> None:
     model = Network("graph")
-    made = explainer(model, "graph", mask_range="unit", edge_mask_type="object")
-    found = made(BATCH.x, BATCH.edge_index, batch=BATCH.batch)
-    alone = [made(data.x, data.edge_index) for data in GRAPHS]
+    made = explainer(model, "graph", edge_mask_type="object")
+    found = made(BATCH.x, BATCH.edge_index, batch=BATCH.batch).in_unit_range()
+    alone = [made(data.x, data.edge_index).in_unit_range() for data in GRAPHS]
     for name in ("node_mask", "edge_mask"):
         expected = torch.cat([one[name] for one in alone])
         assert torch.allclose(found[name], expected, atol=1e-6)
 
 
-def test_ranges_of_masks_are_checked_and_reach_typed_graphs() -> None:
-    with pytest.raises(
-        ValueError, match=r"mask_range must be one of 'scores', 'unit' \(got 'one'\)"
-    ):
-        GStarX(mask_range="one")
+def test_masks_of_typed_graphs_are_between_0_and_1() -> None:
+    with pytest.raises(TypeError, match=r"no keyword 'mask_range': .* in_unit_range\(\)"):
+        GStarX(mask_range="unit")  # type: ignore[call-arg]
     data, model = small(), seeded(OnGraphs)
-    made = explainer(model, "graph", mask_range="unit")(data.x_dict, data.edge_index_dict)
+    made = explainer(model, "graph")(data.x_dict, data.edge_index_dict).in_unit_range()
     masks = torch.cat([mask[:, 0] for mask in made.node_mask_dict.values()])
     assert float(masks.max()) == 1
     assert float(masks.min()) >= 0

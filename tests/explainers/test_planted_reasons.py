@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 from torch_geometric.nn import HANConv, HGTConv, SAGEConv, to_hetero
 
-from gstarx import explain
+from gstarx import GameOptions, explain
 from gstarx.datasets import from_graphs
 from gstarx.explainers import create
 from gstarx_bench.datasets import bibliographies, bibliography, planted_reasons
@@ -111,7 +111,7 @@ def test_transformers_and_attention_are_explained_by_the_planted_reasons(layer: 
         torch.manual_seed(0)
         data = bibliography(papers=120)
         model = trained(Typed(layer, data), data, epochs=200)
-    options = {"value": "shapley", "budget": 400, "num_hops": 1}
+    options = {"value": "shapley", "budget": 400, "game": GameOptions(num_hops=1)}
     if layer is HANConv:
         with pytest.warns(UserWarning, match="mixes"):
             found = found_reasons(model, data, 3, **options)

@@ -148,16 +148,12 @@ def test_the_position_value_of_a_tree_is_that_of_the_game_on_its_nodes() -> None
 
 
 @for_each(
-    ("options", "message"),
-    [
-        ({"players": "nodes"}, "pass players='edges'"),
-        ({"players": "edges", "directed": True}, "got directed edges"),
-        ({"players": "edges", "estimator": "growth"}, "no estimator 'growth'"),
-    ],
+    ("players", "message"),
+    [("nodes", "pass players='edges'"), (Edges(directed=True), "got directed edges")],
 )
-def test_the_position_value_is_for_undirected_edges(options: Any, message: str) -> None:
+def test_the_position_value_is_for_undirected_edges(players: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        explain(Network(), small_graph(), value="position", **options)
+        explain(Network(), small_graph(), value="position", players=players)
 
 
 def linked(data: Data, kept: list[tuple[int, int]], always: list[int]) -> tuple[Data, list[int]]:
@@ -175,7 +171,7 @@ def linked(data: Data, kept: list[tuple[int, int]], always: list[int]) -> tuple[
 def test_the_position_value_of_a_node_by_its_definition(index: int) -> None:
     """Whoever is explained is always there; alone it is worth nothing."""
     model, data = Network(graph_level=False), small_graph()
-    where: dict[str, Any] = {"task_level": "node", "index": index}
+    where: dict[str, Any] = {"task": "node", "index": index}
     explained = explain(model, data, players="edges", value="position", target=1, **where)
 
     def worth(kept: list[int]) -> float:
@@ -230,12 +226,9 @@ def test_estimates_of_the_position_value_of_a_node_agree_with_the_exact_one() ->
     ends = torch.tensor([(i, (i + 1) % 9) for i in range(9)] + [(0, 4), (2, 7)]).t()
     data = Data(x=torch.randn(9, 4), edge_index=torch.cat([ends, ends.flip(0)], 1))
     model = GCN(4, 8, 3, readout=None)
-    options: dict[str, Any] = {"players": "edges", "value": "position"}
-    where: dict[str, Any] = {"task_level": "node", "index": 0, "target": 1}
-    exact = explain(model, data, value=Myerson(estimator="exact"), **options, **where)
-    sampled = explain(
-        model, data, value=Myerson(estimator="sampled"), **options, **where, budget=300, seed=0
-    )
+    how: dict[str, Any] = {"players": "edges", "task": "node", "index": 0, "target": 1}
+    exact = explain(model, data, value=Position(estimator="exact"), **how)
+    sampled = explain(model, data, value=Position(estimator="sampled"), **how, budget=300, seed=0)
     assert exact.exact
     assert not sampled.exact
     errors = sampled.std_errors.numpy()
@@ -352,11 +345,12 @@ def test_tables_and_graphs_name_the_players() -> None:
 
 def test_means_of_ends_are_never_scores_of_edges() -> None:
     model, data = Network(), small_graph()
-    edges = explain(model, data, players="edges", edge_mask=True)
+    edges = explain(model, data, players="edges").score_edges()
     assert edges.edge_mask[0] == edges.scores[UNDIRECTED.index((0, 1))].float()
+    several = explain(model, data, players="edges", target="all")
     with pytest.raises(ValueError, match="these players are edges"):
-        edges.score_edges()
-    groups = explain(model, data, players=SETS, edge_mask=True)
+        several.score_edges()
+    groups = explain(model, data, players=SETS).score_edges()
     assert groups.edge_mask.shape == (11,)
 
 
@@ -416,8 +410,6 @@ def test_two_sided_values_and_a_baseline_of_single_players_for_groups_and_edges(
     assert float(edges.scores.sum()) == pytest.approx(float(edges.worth[0]))
     with pytest.raises(ValueError, match="no other is accepted"):
         explain(model, data, players="edges", baseline="singletons")
-    with pytest.raises(ValueError, match=r"by what linked nodes earn.*got value='position'"):
-        explain(model, data, players="edges", value=Position(two_sided=True))
 
 
 def test_the_position_value_takes_the_baseline_of_single_nodes() -> None:

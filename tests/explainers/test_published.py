@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph, to_networkx
 
-from gstarx import GStarX, expected_output, explain
+from gstarx import GameOptions, GStarX, Subgraphs, expected_output, explain
 from gstarx.graphs import CommunicationGraph
 from gstarx.values import subgraph_sampling
 from gstarx_bench.models import load_published_checkpoint
@@ -126,7 +127,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[NDArray[np.int64]]:
 
 def as_published(model: Any, data: Data, **options: Any) -> Any:
     algorithm = GStarX.as_published(**options)
-    chosen = {**vars(algorithm.settings), **algorithm.game_options, "seed": algorithm.seed}
+    chosen = {"value": algorithm.value, **algorithm.game_options, "seed": algorithm.seed}
     return explain(model, data, **chosen)
 
 
@@ -154,7 +155,9 @@ def test_as_published_is_algorithm_2_with_its_matrix(drawn: list[NDArray[np.int6
     test = mutag().split("test")
     data = min((data for data in test if data.num_nodes > 10), key=lambda data: data.num_nodes)
     baseline = expected_output(mutag_gcn(), test)
-    found = as_published(mutag_gcn(), data, baseline=baseline, seed=0, num_samples=1)
+    found = as_published(
+        mutag_gcn(), data, baseline=baseline, seed=0, value=Subgraphs(num_samples=1)
+    )
     direct = Direct(data, baseline)
     expected = averaged(drawn, direct.dense, data.num_nodes, 0.01)
     np.testing.assert_allclose(found.node_mask[:, 0].numpy(), expected, atol=1e-6)
@@ -171,25 +174,23 @@ def test_as_published_needs_a_baseline() -> None:
 
 def test_as_published_is_this_configuration() -> None:
     published = GStarX.as_published(baseline=[0.4, 0.6], seed=7)
-    assert vars(published.settings) == {
+    assert asdict(published.value) == {
         "value": "hn",
-        "estimator": "subgraphs",
-        "budget": None,
+        "estimator": "auto",
         "max_sample_size": 10,
         "num_samples": None,
         "sampling": "random",
         "inner": "iterated",
         "tau": 0.01,
         "superadditive": False,
-        "presence": 0.5,
-        "two_sided": False,
     }
+    assert published.budgeted.budget is None
     assert published.game_options["payoff"] == "norm_prob"
-    assert published.game_options["removal"] == "remove"
+    assert published.game_options["game"] == GameOptions(removal="remove")
     assert published.game_options["baseline"] == [0.4, 0.6]
     assert published.seed == 7
-    changed = GStarX.as_published(baseline=0.5, max_sample_size=4, progress=True)
-    assert changed.settings.max_sample_size == 4
+    changed = GStarX.as_published(baseline=0.5, value=Subgraphs(max_sample_size=4), progress=True)
+    assert changed.value == Subgraphs(max_sample_size=4)
     assert changed.progress
 
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 
 import gstarx.registry.specs
+from gstarx import Myerson, Shapley
 from gstarx.explainers import GStarX, NodeExplainer, create, names, registry
 from gstarx.explainers.registry import options_for
 from gstarx.explanation import Explanation
@@ -133,8 +134,8 @@ def test_select_takes_the_best_set_that_fits() -> None:
 def test_settings_of_a_dataset_apply_unless_overridden() -> None:
     assert create("subgraphx", dataset="ba_2motifs").search.high2low
     assert not create("subgraphx", dataset="ba_2motifs", high2low=False).search.high2low
-    assert create("shapley").settings.value == "shapley"
-    assert create("myerson", dataset="mutag").settings.value == "myerson"
+    assert create("shapley").value == Shapley()
+    assert create("myerson", dataset="mutag").value == Myerson()
     assert options_for("pgexplainer", "tweets") == options_for("pgexplainer", "twitter")
     with pytest.raises(ValueError, match=r"no dataset .* 'mutga'; did you mean 'mutag'\?.*leave"):
         create("pgexplainer", dataset="mutga")

@@ -80,13 +80,13 @@ def by(name: str) -> Explanation:
 
 MADE: dict[str, Any] = {
     "nodes": on,
-    "several targets": lambda: on(target=[0, 1], edge_mask=True),
+    "several targets": lambda: on(target=[0, 1]).score_edges(),
     "estimated": lambda: on(value="shapley", budget=20, seed=0),
-    "with edges": lambda: on(edge_mask=True),
+    "with edges": lambda: on().score_edges(),
     "edges": lambda: on(players="edges"),
     "directed edges": lambda: on(players=Edges(directed=True)),
     "position": lambda: on(players="edges", value="position"),
-    "groups": lambda: on(players=[[0, 1], [2, 3]], edge_mask=True),
+    "groups": lambda: on(players=[[0, 1], [2, 3]]).score_edges(),
     "named groups": lambda: on(players=Groups([{0}, {2, 3}], names=["a", "b"], rest="present")),
     "features": lambda: on(players="features"),
     "feature groups": lambda: on(
@@ -127,12 +127,15 @@ def test_data_that_features_are_drawn_from_becomes_rows() -> None:
 @pytest.mark.parametrize("edge_mask", [False, True])
 def test_heterogeneous_graphs(task: str, edge_mask: bool, tmp_path: Path) -> None:
     data = small()
-    options: dict[str, Any] = {"edge_mask": edge_mask, "player_types": ["author", "paper"]}
+    types = ("author", "paper")
     if task == "graph":
-        found = explain(seeded(OnGraphs), data, players=Nodes(relations=["writes"]), **options)
+        players = Nodes(types=types, relations=("writes",))
+        found = explain(seeded(OnGraphs), data, players=players)
     else:
-        options |= {"task_level": "node", "node_type": "paper", "index": 1}
-        found = explain(seeded(OnPapers), data, **options)
+        of_paper = {"task_level": "node", "node_type": "paper"}
+        found = explain(seeded(OnPapers), data, players=Nodes(types), task=of_paper, index=1)
+    if edge_mask:
+        found = found.score_edges()
     again = restored(found, tmp_path)
     assert isinstance(again, HeteroExplanation)
     assert again.players == found.players
@@ -150,8 +153,8 @@ def test_heterogeneous_graphs(task: str, edge_mask: bool, tmp_path: Path) -> Non
 
 
 def test_outputs_of_other_nodes_may_be_left_out() -> None:
-    typed = {"task_level": "node", "node_type": "paper", "index": 1}
-    for found in (of_a_node(), explain(seeded(OnPapers), small(), **typed)):
+    task = {"task_level": "node", "node_type": "paper"}
+    for found in (of_a_node(), explain(seeded(OnPapers), small(), task=task, index=1)):
         stored = found.to_dict(all_outputs=False)
         VALID.validate(stored)
         assert "prediction" not in stored
@@ -221,7 +224,7 @@ def test_pickles_and_copies_stay_light_and_the_same() -> None:
     data = Data(x=torch.ones(count, 4), edge_index=torch.stack([ring, (ring + 1) % count]))
     model = network("gcn")
     model.readout = None
-    found = explain(model, data, index=3, edge_mask=True, task="node")
+    found = explain(model, data, index=3, task="node").score_edges()
     again = pickle.loads(pickle.dumps(found))
     for one in (again, found.clone()):
         for key in ("node_scores", "node_mask", "edge_mask", "target", "prediction"):

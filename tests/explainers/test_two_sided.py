@@ -21,6 +21,7 @@ from gstarx import (
     GNNGame,
     GStarX,
     Myerson,
+    Position,
     Shapley,
     Subgraphs,
     explain,
@@ -318,8 +319,9 @@ def test_a_ring_is_exact_with_half_of_the_budget_because_complements_are_connect
 
 
 def test_two_sided_is_refused_where_it_has_no_meaning() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'two_sided'"):
-        Shapley(two_sided=True)  # type: ignore[call-arg]
+    for kind in (Shapley, Banzhaf, Position):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'two_sided'"):
+            kind(two_sided=True)
     with pytest.raises(ValueError, match=r"no estimator 'subgraphs' for HN; valid are auto, .*gro"):
         HN(estimator="subgraphs", two_sided=True)
     game = pair_game(path(12), seed=0)

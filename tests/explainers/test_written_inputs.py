@@ -12,9 +12,19 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import SAGEConv, global_mean_pool
 
-from gstarx import GNNGame, expected_output, explain, explain_many, explain_nodes, metrics
+from gstarx import (
+    GameOptions,
+    GNNGame,
+    Passes,
+    expected_output,
+    explain,
+    explain_many,
+    explain_nodes,
+    metrics,
+)
 from gstarx.explainers import create
 from gstarx.gnn import ModelTask
+from gstarx.players import Features
 from tests.pairs import in_turn
 
 FEATURES, CLASSES, NODES, WIDE = 3, 2, 8, 80
@@ -112,17 +122,17 @@ def assert_not_written(
 
 GAMES: list[dict[str, Any]] = [
     {"value": "shapley"},
-    {"value": "shapley", "share": False},
-    {"value": "shapley", "batch_nodes": 1},
+    {"value": "shapley", "passes": Passes(share=False)},
+    {"value": "shapley", "passes": Passes(batch_nodes=1)},
     {"value": "hn"},
-    {"removal": "split"},
-    {"removal": "zero_filling", "value": "myerson"},
+    {"game": GameOptions(removal="split")},
+    {"game": GameOptions(removal="zero_filling"), "value": "myerson"},
     {"players": "edges", "value": "shapley"},
     {"players": "features", "value": "shapley"},
 ]
 OF_GRAPHS: list[dict[str, Any]] = [
     {"baseline": "singletons"},
-    {"removal": lambda graph, inside: graph, "value": "myerson"},
+    {"game": GameOptions(removal=lambda graph, inside: graph), "value": "myerson"},
 ]
 RAW: dict[str, Any] = {"payoff": "raw", "target": 0}
 
@@ -133,15 +143,15 @@ RAW: dict[str, Any] = {"payoff": "raw", "target": 0}
 )
 def test_games_of_graphs(kind: type[Net], options: dict[str, Any], features: int) -> None:
     if options.get("players") == "features" and features == WIDE:
-        options = {**options, "feature_groups": {"many": range(4, WIDE)}}
+        options = {**options, "players": Features(groups={"many": range(4, WIDE)})}
     assert_not_written(lambda m, d: explain(m, d, **RAW, **options), kind, features)
 
 
 @pytest.mark.parametrize(("options", "features"), in_turn(GAMES, [WIDE, FEATURES]))
 def test_games_of_nodes(options: dict[str, Any], features: int) -> None:
     if options.get("players") == "features" and features == WIDE:
-        options = {**options, "feature_groups": {"many": range(4, WIDE)}}
-    task = {"task_level": "node", "index": 3}
+        options = {**options, "players": Features(groups={"many": range(4, WIDE)})}
+    task: dict[str, Any] = {"task": "node", "index": 3}
     assert_not_written(lambda m, d: explain(m, d, **task, **RAW, **options), Node, features)
 
 
@@ -180,7 +190,7 @@ def test_explainers_of_graphs(case: tuple[str, dict[str, Any]], kind: type[Net])
     ("name", "options"), [pair for pair in EXPLAINERS if pair[0] not in ("cam", "orphicx")][::2]
 )
 def test_explainers_of_nodes(name: str, options: dict[str, Any]) -> None:
-    assert_not_written(lambda m, d: explained(name, options, m, d, task_level="node"), Node)
+    assert_not_written(lambda m, d: explained(name, options, m, d, task="node"), Node)
 
 
 def of_a_loader(model: Any, graph: Data) -> Tensor:
