@@ -11,7 +11,17 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import GameOptions, GNNGame, Passes, expected_output, explain, explain_many, explainers
+from gstarx import (
+    GameOptions,
+    GNNGame,
+    Myerson,
+    Passes,
+    Task,
+    expected_output,
+    explain,
+    explain_many,
+    explainers,
+)
 from gstarx.graphs import TooManyCoalitions
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES, build
@@ -78,7 +88,7 @@ def test_outputs_of_nodes_are_not_those_of_a_graph() -> None:
         return x.new_tensor([0.0, 1.0, 2.0]) * x.sum()
 
     data = with_edges(torch.tensor([[0, 1], [1, 2]]))
-    with pytest.raises(ValueError, match=r"each of the 3 nodes.*task_level='node'"):
+    with pytest.raises(ValueError, match=r"each of the 3 nodes.*task='node'"):
         explain(of_nodes, data, game=GameOptions(removal="zero_filling"))
     assert explain(of_classes, data, game=GameOptions(removal="zero_filling")).target_class == 2
     larger = Data(x=torch.ones(4, FEATURES), edge_index=data.edge_index)
@@ -97,15 +107,23 @@ def test_a_model_that_is_none() -> None:
 @for_each(
     ("options", "error", "message"),
     [
-        ({"mode": "multiclass"}, ValueError, "mode must be one of 'multiclass_cl.*got 'multiclass"),
-        ({"task_level": "graphs"}, ValueError, "task_level must be one of 'graph', 'node', 'edge'"),
         (
-            {"return_type": "logits"},
+            {"task": Task("multiclass")},
+            ValueError,
+            "mode must be one of 'multiclass_cl.*got 'multiclass",
+        ),
+        (
+            {"task": {"task_level": "graphs"}},
+            ValueError,
+            "task_level must be one of 'graph', 'node', 'edge'",
+        ),
+        (
+            {"task": Task(return_type="logits")},
             ValueError,
             "return_type must be one of 'raw', 'probs', ",
         ),
         (
-            {"removal": "drop"},
+            {"game": GameOptions(removal="drop")},
             ValueError,
             "removal must be a function or one of 'remove', ",
         ),
@@ -121,26 +139,34 @@ def test_a_model_that_is_none() -> None:
         ({"target": 1.5}, TypeError, r"a class, a list of them, or 'all' \(got 1.5\)"),
         ({"baseline": [0.1] * 4}, ValueError, r"one for each of 3 classes \(got 4 numbers\)"),
         ({"baseline": float("nan")}, ValueError, r"baseline must be finite \(got \[nan\]\)"),
-        ({"batch_nodes": 0}, ValueError, r"batch_nodes must be at least 1 \(got 0\)"),
-        ({"batch_nodes": 2.5}, TypeError, r"batch_nodes must be an integer \(got 2.5\)"),
         (
-            {"mode": "regression", "return_type": "probs"},
+            {"passes": Passes(batch_nodes=0)},
+            ValueError,
+            r"batch_nodes must be at least 1 \(got 0\)",
+        ),
+        (
+            {"passes": Passes(batch_nodes=2.5)},
+            TypeError,
+            r"batch_nodes must be an integer \(got 2.5\)",
+        ),
+        (
+            {"task": Task("regression", return_type="probs")},
             ValueError,
             r"a regression model returns raw outputs \(got return_type='probs'\)",
         ),
         (
-            {"mode": "binary_classification", "return_type": "log_probs"},
+            {"task": Task("binary_classification", return_type="log_probs")},
             ValueError,
             "a binary classifier returns 'raw' outputs or 'probs'",
         ),
-        ({"mode": "regression"}, ValueError, "model has 3 outputs: choose one with target=0..2"),
+        ({"task": "regression"}, ValueError, "model has 3 outputs: choose one with target=0..2"),
         (
-            {"mode": "regression", "target": 4},
+            {"task": "regression", "target": 4},
             ValueError,
             r"target must name an output in 0..2 \(got 4\)",
         ),
         (
-            {"mode": "regression", "target": 0, "payoff": "prob"},
+            {"task": "regression", "target": 0, "payoff": "prob"},
             ValueError,
             r"payoff must be 'auto' or 'raw' for regression \(got 'prob'\)",
         ),
@@ -156,15 +182,15 @@ def test_an_option_that_is_none(
 @for_each(
     ("options", "message"),
     [
-        ({"task_level": "node"}, "task_level='node' needs index=..., the node to explain"),
-        ({"task_level": "node", "index": 6}, r"index must lie in 0..5 \(got 6\)"),
+        ({"task": "node"}, "task='node' needs index=..., the node to explain"),
+        ({"task": "node", "index": 6}, r"index must lie in 0..5 \(got 6\)"),
         (
-            {"task_level": "node", "index": 0, "num_hops": -1},
+            {"task": "node", "index": 0, "game": GameOptions(num_hops=-1)},
             r"num_hops must be at least 0 \(got -1",
         ),
-        ({"index": 3}, r"index is for task_level='node' or 'edge'.*\(got index=3\)"),
-        ({"num_hops": 2}, r"num_hops is for task_level='node' or 'edge'.*\(got 2\)"),
-        ({"task_level": "edge", "index": 0}, r"needs data.edge_label_index of shape \(2, K\)"),
+        ({"index": 3}, r"index is for task='node' or 'edge'.*\(got index=3\)"),
+        ({"game": GameOptions(num_hops=2)}, r"num_hops is for task='node' or 'edge'.*\(got 2\)"),
+        ({"task": "edge", "index": 0}, r"needs data.edge_label_index of shape \(2, K\)"),
     ],
 )
 def test_node_and_link_tasks(options: dict[str, Any], message: str) -> None:
@@ -200,29 +226,21 @@ def test_a_link_out_of_range() -> None:
         GNNGame(model, data, task="edge")
 
 
-def test_an_unknown_option_of_explain() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'bugdet'"):
-        explain(MODEL, graph("ring"), bugdet=3)
-
-
-@pytest.mark.parametrize(
-    ("value", "estimator"), [("hn", "auto"), ("myerson", "exact"), ("shapley", "auto")]
-)
-def test_a_budget_that_is_too_small(value: str, estimator: str) -> None:
-    how = {"value": value, "baseline": "uniform", "estimator": estimator}
+@pytest.mark.parametrize("value", ["hn", Myerson(estimator="exact"), "shapley"])
+def test_a_budget_that_is_too_small(value: Any) -> None:
     with pytest.raises(ValueError, match=r"budget") as caught:
-        explain(MODEL, graph("ring"), **how, budget=5)
+        explain(MODEL, graph("ring"), value=value, baseline="uniform", budget=5)
     message = str(caught.value)
-    if estimator == "auto":
+    if isinstance(value, str):
         assert message.startswith("budget must be at least the number of nodes, 6")
         assert "(got 5)" in message
     else:
         assert isinstance(caught.value, TooManyCoalitions)
         assert "the limit is 5: raise budget=..., or say estimator='auto' or" in message
     with pytest.raises(ValueError, match=r"budget must be at least 0 \(got -1\)"):
-        explain(MODEL, graph("ring"), value=value, estimator=estimator, budget=-1)
+        explain(MODEL, graph("ring"), value=value, budget=-1)
     with pytest.raises(TypeError, match=r"budget must be an integer \(got 20.0\)"):
-        explain(MODEL, graph("ring"), value=value, estimator=estimator, budget=20.0)
+        explain(MODEL, graph("ring"), value=value, budget=20.0)
 
 
 def test_coalitions_that_are_none() -> None:

@@ -33,10 +33,9 @@ class Remembering:
         return global_mean_pool(x[:, :3], batch)
 
 
-def game_of(model: Any, shape: str = "ring", **options: Any) -> GNNGame:
-    game = GNNGame(
-        model, graph(shape), payoff="raw", target=0, passes=Passes(check=False), **options
-    )
+def game_of(model: Any, shape: str = "ring", batch_nodes: int | None = None) -> GNNGame:
+    passes = Passes(batch_nodes=batch_nodes, check=False)
+    game = GNNGame(model, graph(shape), payoff="raw", target=0, passes=passes)
     model.seen.clear()
     return game
 

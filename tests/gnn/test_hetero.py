@@ -16,10 +16,23 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import GCNConv, HeteroConv, RGCNConv, global_mean_pool
 
-from gstarx import GameOptions, GNNGame, GStarX, Passes, explain
-from gstarx.gnn import hetero_of, view_of
+from gstarx import (
+    HN,
+    Banzhaf,
+    GameOptions,
+    GNNGame,
+    GStarX,
+    Myerson,
+    Passes,
+    Shapley,
+    Subgraphs,
+    Task,
+    explain,
+)
+from gstarx.gnn import as_task, hetero_of, view_of
 from gstarx.graphs import CommunicationGraph, pack
 from gstarx.players import Nodes
+from gstarx.values import Value
 from tests.gnn.by_definition import table, value_of
 from tests.gnn.hetero_networks import (
     APPEARS,
@@ -154,26 +167,22 @@ def test_values_of_nodes_agree_with_their_definition(
 
 
 @pytest.mark.parametrize(
-    ("value", "estimator"),
+    "value",
     [
-        ("hn", "growth"),
-        ("hn", "subgraphs"),
-        ("myerson", "sampled"),
-        ("shapley", "sampled"),
-        ("banzhaf", "sampled"),
+        HN(estimator="growth"),
+        Subgraphs(inner="exact", max_sample_size=8),
+        Myerson(estimator="sampled"),
+        Shapley(estimator="sampled"),
+        Banzhaf(estimator="sampled"),
     ],
 )
-def test_estimates_agree_with_exact_values(value: str, estimator: str) -> None:
+def test_estimates_agree_with_exact_values(value: Value) -> None:
     data, model = small(), seeded(OnGraphs)
-    exact = GStarX(value=value).explain(model, data)
-    options = {"max_sample_size": 8} if estimator == "subgraphs" else {"budget": 60}
-    first, again = (
-        GStarX(value=value, estimator=estimator, **options).explain(model, data, seed=3)
-        for _ in range(2)
-    )
+    exact = GStarX(value=value.name).explain(model, data)
+    first, again = (GStarX(value=value, budget=60).explain(model, data, seed=3) for _ in range(2))
     assert torch.equal(first.scores, again.scores)
     gap = (first.scores - exact.scores).abs()
-    if estimator == "subgraphs":  # the whole graph is one sample
+    if isinstance(value, Subgraphs):  # the whole graph is one sample
         assert float(gap.max()) < 1e-9
     else:
         assert bool((gap <= 5 * first.std_errors + 1e-9).all())
@@ -491,11 +500,11 @@ def test_a_model_without_an_output_if_no_player_is_present() -> None:
     def mean(x_dict: Any, edge_index_dict: Any) -> Tensor:
         return x_dict["paper"].mean().reshape(1)
 
-    options: dict[str, Any] = {"mode": "regression", "player_types": ["paper"]}
+    options: dict[str, Any] = {"task": "regression", "players": Nodes(types=("paper",))}
     # a fallback is for coalitions, not for what is subtracted from all of them
-    for more in ({}, {"fallback": 0.0}):
+    for game in (GameOptions(), GameOptions(fallback=0.0)):
         with pytest.raises(ValueError, match=r"with no player present.*\[nan\]: give baseline"):
-            explain(mean, small(), **options, **more)
+            explain(mean, small(), **options, game=game)
     assert explain(mean, small(), **options, baseline=0.0).scores.isfinite().all()
 
 
@@ -536,18 +545,23 @@ def test_a_model_without_an_output_if_no_player_is_present() -> None:
         (small, {"players": "edges"}, ValueError, "players of a heterogeneous graph are its nodes"),
         (small, {"players": "features"}, ValueError, "players of a heterogeneous graph"),
         (small, {"players": [{0, 1}]}, ValueError, "players of a heterogeneous graph"),
-        (small, {"removal": lambda data, nodes: data}, ValueError, "removal of your own"),
-        (small, {"task_level": "edge", "index": 0}, ValueError, "homogeneous graphs"),
-        (small, {"node_type": "paper"}, ValueError, "task_level='node'"),
         (
             small,
-            {"task_level": "node", "index": 0, "node_type": "papper"},
+            {"game": GameOptions(removal=lambda d, nodes: d)},
+            ValueError,
+            "removal of your own",
+        ),
+        (small, {"task": "edge", "index": 0}, ValueError, "homogeneous graphs"),
+        (small, {"task": Task(node_type="paper")}, ValueError, "task='node'"),
+        (
+            small,
+            {"task": Task(task_level="node", node_type="papper"), "index": 0},
             ValueError,
             "did you mean 'paper'",
         ),
         (
             small,
-            {"task_level": "node", "index": 3, "node_type": "paper"},
+            {"task": Task(task_level="node", node_type="paper"), "index": 3},
             ValueError,
             r"nodes in 0\.\.2 \(got 3\)",
         ),
@@ -555,7 +569,8 @@ def test_a_model_without_an_output_if_no_player_is_present() -> None:
 )
 def test_bad_input_is_named(data: Any, options: Any, error: Any, message: str) -> None:
     graph = data() if callable(data) else data
-    model = seeded(OnPapers) if options.get("task_level") == "node" else seeded(OnGraphs)
+    of_nodes = as_task(options.get("task")).task_level == "node"
+    model = seeded(OnPapers) if of_nodes else seeded(OnGraphs)
     with pytest.raises(error, match=message):
         GNNGame(model, graph, **options)
 
@@ -575,11 +590,12 @@ def test_the_type_of_an_index_is_inferred_only_if_it_shows() -> None:
 
 def test_options_of_types_are_refused_for_homogeneous_graphs() -> None:
     data = Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    for options in (
+    every: list[dict[str, Any]] = [
         {"players": Nodes(types=("author",))},
         {"players": Nodes(relations=("writes",))},
-        {"node_type": "author", "task_level": "node", "index": 0},
-    ):
+        {"task": Task(task_level="node", node_type="author"), "index": 0},
+    ]
+    for options in every:
         with pytest.raises(ValueError, match="heterogeneous graphs"):
             GNNGame(lambda x, edge_index, batch: x, data, **options)
 
@@ -621,8 +637,10 @@ def test_nodes_far_away_play_if_their_features_matter_though_all_are_the_same() 
         def forward(self, x_dict: Any, edge_index_dict: Any) -> Tensor:
             return self.base(x_dict, edge_index_dict) * x_dict["venue"].sum()
 
-    options = {"task_level": "node", "index": 0, "node_type": "paper", "check": False}
-    alone, together = (GNNGame(model, data, **options) for model in (base, WithVenues()))
+    task, passes = Task(task_level="node", node_type="paper"), Passes(check=False)
+    alone, together = (
+        GNNGame(model, data, index=0, task=task, passes=passes) for model in (base, WithVenues())
+    )
     assert "venue 1" not in alone.players.names
     assert "venue 1" in together.players.names
 

@@ -20,12 +20,13 @@ from gstarx.datasets import load
 from gstarx.explainers import FailedExplanation, graph_generator
 from gstarx.gnn import local_part
 from gstarx.gnn.model_task import ModelTask
+from gstarx.players import Edges
 from gstarx.values import shapley_value, shapley_value_sampled
 from tests.pairs import in_turn
 from tests.shared import DATA
 
-NODE: dict[str, Any] = {"task_level": "node"}
-EDGES: dict[str, Any] = {**NODE, "players": "edges", "directed": True}
+NODE: dict[str, Any] = {"task": "node"}
+EDGES: dict[str, Any] = {**NODE, "players": Edges(directed=True)}
 
 
 class Net(nn.Module):
@@ -166,8 +167,8 @@ def edge_games(draw: st.DrawFn) -> tuple[Any, Data, NDArray[np.bool_], bool]:
 @given(edge_games())
 def test_coalitions_of_edges_share_the_numbers_of_single_ones(case: Any) -> None:
     model, data, bits, pool = case
-    options = {} if pool else {"task_level": "node", "index": 0}
-    options |= {"players": "edges", "directed": True, "payoff": "raw", "target": "all"}
+    options: dict[str, Any] = {} if pool else {"task": "node", "index": 0}
+    options |= {"players": Edges(directed=True), "payoff": "raw", "target": "all"}
     try:
         game = GNNGame(model, data, passes=Passes(batch_nodes=2, share=True), **options)
     except ValueError as error:
@@ -198,13 +199,13 @@ def test_players_have_the_numbers_of_the_whole_graph() -> None:
     assert of_nodes.node_scores.shape == (40,)
 
 
-@pytest.mark.parametrize("players", ["nodes", "edges"])
+@pytest.mark.parametrize("players", ["nodes", Edges(directed=True)])
 @pytest.mark.parametrize("name", ["gcn", "gat"])
 def test_the_part_of_a_node_gives_what_the_whole_graph_gives(
-    name: str, players: str, monkeypatch: pytest.MonkeyPatch
+    name: str, players: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, data = built(name), graph(2)
-    options = {**NODE, "index": 7, "players": players, "directed": players == "edges"}
+    options = {**NODE, "index": 7, "players": players}
     local = GNNGame(model, data, **options)
     monkeypatch.setattr(local_part, "surroundings", lambda *_: None)
     whole = GNNGame(model, data, **options)
@@ -230,11 +231,13 @@ def test_a_model_that_looks_at_all_nodes_is_not_cut() -> None:
 
 def test_many_nodes_are_explained_as_one_by_one() -> None:
     model, data = built("gcn"), graph()
-    for options in (
+    gnnshap = GameOptions(computation_graph="gnnshap")
+    every: list[dict[str, Any]] = [
         {"value": "shapley", "budget": 300},
-        {"value": "shapley", "budget": 300, "players": "edges", "directed": True},
-        {"value": "banzhaf", "players": "edges", "computation_graph": "gnnshap", "budget": 200},
-    ):
+        {"value": "shapley", "budget": 300, "players": Edges(directed=True)},
+        {"value": "banzhaf", "players": "edges", "game": gnnshap, "budget": 200},
+    ]
+    for options in every:
         nodes = [3, 17, 5]
         many = explain_nodes(model, data, nodes, **options, seed=4, progress=False)
         for node, found in zip(nodes, many, strict=True):
@@ -290,7 +293,10 @@ def test_bad_nodes_are_refused_and_recorded() -> None:
     ):
         explain_nodes(model, data, np.ones(3, bool))
     for kind in ("exact", "gnnshap"):
-        options: dict[str, Any] = {"players": "edges", "computation_graph": kind}
+        options: dict[str, Any] = {
+            "players": "edges",
+            "game": GameOptions(computation_graph=kind),
+        }
         with pytest.raises(ValueError, match="no edge brings a message to node 39"):
             explain(model, data, **NODE, index=39, **options)
         done = explain_nodes(
@@ -393,7 +399,7 @@ def test_what_a_computation_graph_is_for() -> None:
     model, data = built("gcn"), graph()
     with pytest.raises(ValueError, match=r"must be one of 'exact', 'gnnshap' \(got 'other'\)"):
         explain(model, data, game=GameOptions(computation_graph="other"), **NODE, index=3)
-    with pytest.raises(ValueError, match=r"is for task_level='node' \(got task_level='graph'\)"):
+    with pytest.raises(ValueError, match=r"is for task='node' \(got task='graph'\)"):
         GNNGame(model, data, game=GameOptions(computation_graph="gnnshap"))
     with pytest.raises(ValueError, match=r"players='nodes' and players='edges' \(got groups\)"):
         GNNGame(

@@ -527,7 +527,7 @@ def hits(name: str, count: int) -> int:
     data, hit = path(), 0
     options: dict[str, Any] = {"value": "shapley", "baseline": "singletons"}
     if name == "cached":
-        options |= {"task_level": "node", "index": 2}
+        options |= {"task": "node", "index": 2}
     times = random.Random(name)
     for number in range(count):
         torch.manual_seed(number)

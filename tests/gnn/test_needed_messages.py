@@ -15,10 +15,11 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from gstarx import GNNGame, Passes
+from gstarx import GameOptions, GNNGame, Passes
 from gstarx.gnn import needed_messages
 from gstarx.gnn.needed_messages import _normalized
 from gstarx.gnn.shared_rows import GatheredRows, SharedRows
+from gstarx.players import Edges
 from tests.pairs import in_turn
 
 WIDTH, CLASSES, NODES = 5, 3, 40
@@ -123,18 +124,12 @@ NETWORKS: dict[str, Any] = {
     "own": lambda: Stacked(Numpy),
     "pairs": lambda: Weighted(Paired),
 }
-OPTIONS: dict[str, Any] = {"task_level": "node", "index": 0, "payoff": "raw", "target": "all"}
+OPTIONS: dict[str, Any] = {"task": "node", "index": 0, "payoff": "raw", "target": "all"}
+EACH_WAY = Edges(directed=True)
 
 
 def worths(model: nn.Module, data: Data, *, share: Any, **options: Any) -> Any:
-    game = GNNGame(
-        model,
-        data,
-        passes=Passes(share=share),
-        **OPTIONS,
-        directed=options.get("players") == "edges",
-        **options,
-    )
+    game = GNNGame(model, data, passes=Passes(share=share), **OPTIONS, **options)
     rows = np.random.default_rng(1).random((600, game.n)) < 0.5
     found = game(rows)
     if share:
@@ -143,9 +138,9 @@ def worths(model: nn.Module, data: Data, *, share: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "players", "loops"), in_turn(NETWORKS, ["edges", "nodes"], [False, True])
+    ("name", "players", "loops"), in_turn(NETWORKS, [EACH_WAY, "nodes"], [False, True])
 )
-def test_worths_are_those_of_the_ordinary_path(name: str, players: str, loops: bool) -> None:
+def test_worths_are_those_of_the_ordinary_path(name: str, players: Any, loops: bool) -> None:
     torch.manual_seed(0)
     model, data = NETWORKS[name]().eval(), graph(loops=loops)
     if isinstance(model, Weighted):
@@ -161,7 +156,7 @@ def test_wide_features_of_both_precisions(double: bool) -> None:
     model, data = Stacked(pyg.GCNConv, width=80).eval(), graph(wide=True)
     if double:
         model, data.x = model.double(), data.x.double()
-    options: dict[str, Any] = {"players": "edges", "computation_graph": "gnnshap"}
+    options = {"players": EACH_WAY, "game": GameOptions(computation_graph="gnnshap")}
     shared = worths(model, data, share=True, **options)
     plain = worths(model, data, share=False, **options)
     np.testing.assert_allclose(shared, plain, atol=(1e-12 if double else 2e-5) * np.ptp(plain))
@@ -188,11 +183,11 @@ def test_the_last_layer_passes_messages_to_the_target_node_only(
 ) -> None:
     torch.manual_seed(0)
     model = Stacked(layer).eval()
-    seen = messages(model, graph(), share=True, players="edges")
+    seen = messages(model, graph(), share=True, players=EACH_WAY)
     assert seen[1] < 0.6 * seen[0]
     monkeypatch.setattr(needed_messages, "_LEAST_SAVED", 2.0)
     torch.manual_seed(0)
-    everything = messages(Stacked(layer).eval(), graph(), share=True, players="edges")
+    everything = messages(Stacked(layer).eval(), graph(), share=True, players=EACH_WAY)
     assert everything[0] == everything[1] == seen[0]
 
 
@@ -202,7 +197,7 @@ def test_layers_are_left_as_they_were() -> None:
     with torch.no_grad():
         before = model(data.x, data.edge_index)
     kept = [layer._cached_edge_index for layer in model.layers]
-    worths(model, data, share=True, players="edges")
+    worths(model, data, share=True, players=EACH_WAY)
     for layer, known in zip(model.layers, kept, strict=True):
         assert layer._cached_edge_index is known
         assert not layer._propagate_forward_pre_hooks
@@ -271,7 +266,7 @@ def test_more_layers_than_it_takes_to_hear_of_everybody(depth: int) -> None:
     torch.manual_seed(0)
     model = Stacked(pyg.GCNConv, depth).eval()
     data = Data(x=torch.randn(2, WIDTH), edge_index=torch.tensor([[1, 0], [0, 1]]))
-    options: dict[str, Any] = {**OPTIONS, "players": "edges", "directed": True}
+    options = {**OPTIONS, "players": EACH_WAY}
     rows = np.array([[1, 1], [1, 0], [0, 1]], dtype=np.bool_)
     shared = GNNGame(model, data, passes=Passes(share=True), **options)(rows)
     plain = GNNGame(model, data, passes=Passes(share=False), **options)(rows)

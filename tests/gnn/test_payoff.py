@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,22 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.explain.config import ModelMode, ModelReturnType, ModelTaskLevel
+from torch_geometric.explain.config import (
+    ModelConfig,
+    ModelMode,
+    ModelReturnType,
+    ModelTaskLevel,
+)
 from torch_geometric.nn import global_mean_pool
 
-from gstarx import Contrast, GNNGame, expected_output, explain, explain_many
+from gstarx import Contrast, GNNGame, Judge, Task, expected_output, explain, explain_many
 from gstarx.gnn.payoff import check_outputs, looks_like_probabilities
-from gstarx.metrics import evaluate, evaluate_many
+from gstarx.metrics import evaluate
 from tests.gnn.one_by_one import coalitions, graph
 from tests.pairs import for_each
 
 ROWS = coalitions(6, at_most=10)
-MULTICLASS = {"mode": "multiclass_classification"}
-BINARY = {"mode": "binary_classification"}
+MULTICLASS, BINARY = Task("multiclass_classification"), Task("binary_classification")
 
 
 def logits() -> NDArray[np.float64]:
@@ -64,16 +69,16 @@ def near(found: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
 @pytest.mark.parametrize("return_type", ["raw", "probs", "log_probs"])
 def test_probabilities_of_several_classes(return_type: str) -> None:
     net, p = model(4, return_type), softmax(logits())
-    task = {**MULTICLASS, "return_type": return_type}
-    near(worths(net, target="all", payoff="prob", **task), p)
-    near(worths(net, target="all", payoff="log_prob", **task), np.log(p))
-    near(worths(net, target="all", payoff="norm_prob", **task), p - 0.25)
-    near(worths(net, target="all", **task), p - 0.25)
-    near(worths(net, target=2, payoff="prob", **task), p[:, 2])
+    task = replace(MULTICLASS, return_type=return_type)
+    near(worths(net, target="all", payoff="prob", task=task), p)
+    near(worths(net, target="all", payoff="log_prob", task=task), np.log(p))
+    near(worths(net, target="all", payoff="norm_prob", task=task), p - 0.25)
+    near(worths(net, target="all", task=task), p - 0.25)
+    near(worths(net, target=2, payoff="prob", task=task), p[:, 2])
     raw = {"raw": logits(), "probs": p, "log_probs": np.log(p)}[return_type]
-    near(worths(net, target="all", payoff="raw", **task), raw)
+    near(worths(net, target="all", payoff="raw", task=task), raw)
     predicted = p[0].argmax()  # the first row is everybody
-    near(worths(net, payoff="prob", **task), p[:, predicted])
+    near(worths(net, payoff="prob", task=task), p[:, predicted])
 
 
 @for_each(
@@ -129,45 +134,45 @@ def test_one_output_for_two_classes(return_type: str) -> None:
     p = sigmoid(logits()[:, :1])
     both = np.hstack([1 - p, p])
     net = model(1, return_type, binary=True)
-    task = {**BINARY, "return_type": return_type}
-    near(worths(net, target="all", payoff="prob", **task), both)
-    near(worths(net, target="all", payoff="log_prob", **task), np.log(both))
-    near(worths(net, target="all", **task), both - 0.5)
-    near(worths(net, target=0, payoff="prob", **task), both[:, 0])
-    near(worths(net, payoff="prob", **task), both[:, both[0].argmax()])
-    near(worths(net, target=1, baseline=[0.6, 0.4], **task), both[:, 1] - 0.4)
-    near(worths(net, target=0, baseline=[0.6, 0.4], **task), both[:, 0] - 0.6)
-    near(worths(net, payoff=Contrast(1, 0), **task), both[:, 1] - both[:, 0])
+    task = replace(BINARY, return_type=return_type)
+    near(worths(net, target="all", payoff="prob", task=task), both)
+    near(worths(net, target="all", payoff="log_prob", task=task), np.log(both))
+    near(worths(net, target="all", task=task), both - 0.5)
+    near(worths(net, target=0, payoff="prob", task=task), both[:, 0])
+    near(worths(net, payoff="prob", task=task), both[:, both[0].argmax()])
+    near(worths(net, target=1, baseline=[0.6, 0.4], task=task), both[:, 1] - 0.4)
+    near(worths(net, target=0, baseline=[0.6, 0.4], task=task), both[:, 0] - 0.6)
+    near(worths(net, payoff=Contrast(1, 0), task=task), both[:, 1] - both[:, 0])
     raw = logits()[:, :1]
     expected = np.hstack([-raw, raw]) if return_type == "raw" else both
-    near(worths(net, target="all", payoff="raw", **task), expected)
+    near(worths(net, target="all", payoff="raw", task=task), expected)
     with pytest.raises(ValueError, match=r"name a class in 0\.\.1 \(got 2\)"):
-        worths(net, target=2, **task)
+        worths(net, target=2, task=task)
 
 
 def test_one_output_may_come_without_a_column() -> None:
     def flat(x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         return model(1)(x, edge_index, batch)[:, 0]
 
-    near(worths(flat, target=1, payoff="prob", **BINARY), sigmoid(logits()[:, 0]))
+    near(worths(flat, target=1, payoff="prob", task=BINARY), sigmoid(logits()[:, 0]))
 
     def scalar(x: Tensor, edge_index: Tensor) -> Tensor:
         return 2 * x[:, 0].double().mean() + 0.3
 
-    near(worths(scalar, target=1, payoff="prob", **BINARY), sigmoid(logits()[:, 0]))
+    near(worths(scalar, target=1, payoff="prob", task=BINARY), sigmoid(logits()[:, 0]))
 
 
 @pytest.mark.parametrize("return_type", ["raw", "probs"])
 def test_several_labels(return_type: str) -> None:
     p = sigmoid(logits())
     net = model(4, return_type, binary=True)
-    task = {**BINARY, "return_type": return_type}
-    near(worths(net, target="all", payoff="prob", **task), p)
-    near(worths(net, target=2, payoff="log_prob", **task), np.log(p[:, 2]))
-    near(worths(net, target=[1, 3], **task), p[:, [1, 3]] - 0.5)
-    near(worths(net, target=1, baseline=[0.1, 0.2, 0.3, 0.4], **task), p[:, 1] - 0.2)
+    task = replace(BINARY, return_type=return_type)
+    near(worths(net, target="all", payoff="prob", task=task), p)
+    near(worths(net, target=2, payoff="log_prob", task=task), np.log(p[:, 2]))
+    near(worths(net, target=[1, 3], task=task), p[:, [1, 3]] - 0.5)
+    near(worths(net, target=1, baseline=[0.1, 0.2, 0.3, 0.4], task=task), p[:, 1] - 0.2)
     with pytest.raises(ValueError, match="the model has 4 outputs: choose one with target="):
-        worths(net, **task)
+        worths(net, task=task)
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -175,15 +180,15 @@ def test_several_labels(return_type: str) -> None:
 
 def test_regression() -> None:
     s = logits()
-    task = {"mode": "regression"}
-    near(worths(model(1), **task), s[:, 0])
-    near(worths(model(1), payoff="raw", **task), s[:, 0])
-    near(worths(model(1), baseline=0.7, **task), s[:, 0] - 0.7)
-    near(worths(model(1), baseline=torch.tensor([0.7]), **task), s[:, 0] - 0.7)
-    near(worths(model(4), target=2, **task), s[:, 2])
-    near(worths(model(4), target="all", baseline=[1, 2, 3, 4], **task), s - [1, 2, 3, 4])
-    near(worths(model(4), target=0, payoff=Contrast(3, 1), **task), s[:, 3] - s[:, 1])
-    whole = GNNGame(lambda x, edge_index: x.sum(dim=0).long()[:1], graph("ring"), **task)
+    task = "regression"
+    near(worths(model(1), task=task), s[:, 0])
+    near(worths(model(1), payoff="raw", task=task), s[:, 0])
+    near(worths(model(1), baseline=0.7, task=task), s[:, 0] - 0.7)
+    near(worths(model(1), baseline=torch.tensor([0.7]), task=task), s[:, 0] - 0.7)
+    near(worths(model(4), target=2, task=task), s[:, 2])
+    near(worths(model(4), target="all", baseline=[1, 2, 3, 4], task=task), s - [1, 2, 3, 4])
+    near(worths(model(4), target=0, payoff=Contrast(3, 1), task=task), s[:, 3] - s[:, 1])
+    whole = GNNGame(lambda x, edge_index: x.sum(dim=0).long()[:1], graph("ring"), task=task)
     assert whole.prediction.dtype == torch.float32  # integers are numbers too
 
 
@@ -222,7 +227,7 @@ def test_without_a_baseline_the_log_names_the_one_used(caplog: pytest.LogCapture
         assert game.payoff.baseline_source == "uniform"
         assert caplog.messages == ["no baseline given: using the uniform probability 1/4"]
         caplog.clear()
-        GNNGame(model(4), graph("ring"), target=1, **BINARY)
+        GNNGame(model(4), graph("ring"), target=1, task=BINARY)
         assert caplog.messages == ["no baseline given: using the uniform probability 1/2"]
         caplog.clear()
         for options in ({"payoff": "prob"}, {"payoff": "raw"}, {"baseline": 0.1}):
@@ -234,15 +239,14 @@ def test_without_a_baseline_the_log_names_the_one_used(caplog: pytest.LogCapture
 
 
 def test_pygs_own_names_do() -> None:
-    by_name = worths(model(1), target=1, **BINARY)
-    by_enum = worths(
-        model(1),
-        target=1,
-        mode=ModelMode.binary_classification,
-        return_type=ModelReturnType.raw,
-        task_level=ModelTaskLevel.graph,
-    )
-    assert np.array_equal(by_name, by_enum)
+    by_name = worths(model(1), target=1, task=BINARY)
+    fields = {
+        "mode": ModelMode.binary_classification,
+        "return_type": ModelReturnType.raw,
+        "task_level": ModelTaskLevel.graph,
+    }
+    for task in (fields, Task(**fields), ModelConfig(**fields)):
+        assert np.array_equal(by_name, worths(model(1), target=1, task=task))
 
 
 def test_what_a_game_says_of_itself() -> None:
@@ -254,20 +258,23 @@ def test_what_a_game_says_of_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "task"),
-    [(4, MULTICLASS), (1, {**BINARY, "target": 1}), (4, {**BINARY, "target": 1})],
+    ("columns", "task", "target"), [(4, MULTICLASS, None), (1, BINARY, 1), (4, BINARY, 1)]
 )
-def test_raw_outputs_that_look_like_probabilities_warn(columns: int, task: dict[str, Any]) -> None:
-    net = model(columns, "probs", binary=task["mode"] == "binary_classification")
+def test_raw_outputs_that_look_like_probabilities_warn(
+    columns: int, task: Task, target: int | None
+) -> None:
+    net = model(columns, "probs", binary=task == BINARY)
     with pytest.warns(UserWarning, match="declared raw but look like probabilities .*'probs'"):
-        GNNGame(net, graph("ring"), **task)
-    GNNGame(net, graph("ring"), task={"return_type": "probs"}, **task)
+        GNNGame(net, graph("ring"), task=task, target=target)
+    GNNGame(net, graph("ring"), task=replace(task, return_type="probs"), target=target)
 
 
 def test_a_single_logit_between_nought_and_one_is_common() -> None:
     data = graph("ring")
     data.x[:, 0] = torch.tensor([-2.0, 2.0, -1.0, 1.0, 0.5, 1.0])
-    game = GNNGame(lambda x, edge_index, batch: global_mean_pool(x[:, :1], batch), data, **BINARY)
+    game = GNNGame(
+        lambda x, edge_index, batch: global_mean_pool(x[:, :1], batch), data, task=BINARY
+    )
     assert 0 < game.prediction.item() < 1
 
 
@@ -292,31 +299,32 @@ def test_what_looks_like_probabilities() -> None:
 
 
 @for_each(
-    ("columns", "task"),
+    ("columns", "task", "target"),
     [
-        (4, {**MULTICLASS, "return_type": "probs"}),
-        (4, {**MULTICLASS, "return_type": "log_probs"}),
-        (1, {**BINARY, "return_type": "probs"}),
-        (4, {**BINARY, "return_type": "probs", "target": 1}),
+        (4, replace(MULTICLASS, return_type="probs"), None),
+        (4, replace(MULTICLASS, return_type="log_probs"), None),
+        (1, replace(BINARY, return_type="probs"), None),
+        (4, replace(BINARY, return_type="probs"), 1),
     ],
 )
 def test_logits_that_were_declared_probabilities_are_refused(
-    columns: int, task: dict[str, Any]
+    columns: int, task: Task, target: int | None
 ) -> None:
     net, data = model(columns), graph("ring")
     data.x *= 3
-    kind = "log-probabilities" if task["return_type"] == "log_probs" else "probabilities"
-    message = f"return_type='{task['return_type']}' says.* returns {kind}.*got .*return_type='raw'"
+    kind = "log-probabilities" if task.return_type == "log_probs" else "probabilities"
+    message = f"return_type='{task.return_type}' says.* returns {kind}.*got .*return_type='raw'"
+    what: dict[str, Any] = {"task": task, "target": target}
     calls: list[Any] = [
-        lambda: GNNGame(net, data, **task),
-        lambda: GNNGame(net, data, payoff=lambda outputs: outputs[:, 0], **task),
-        lambda: explain(net, data, **task),
-        lambda: explain_many(net, [data, data], **task, progress=False),
-        lambda: evaluate(net, data, [0, 1], **task),
-        lambda: evaluate_many(net, [data, data], [[0], [1]], **task),
+        lambda: GNNGame(net, data, **what),
+        lambda: GNNGame(net, data, payoff=lambda outputs: outputs[:, 0], **what),
+        lambda: explain(net, data, **what),
+        lambda: explain_many(net, [data, data], **what, progress=False),
+        lambda: evaluate(net, data, [0, 1], **what),
+        lambda: Judge(net, task).many([data, data], [[0], [1]], target=target),
     ]
-    if "target" not in task:
-        calls.append(lambda: expected_output(net, [data, data], **task))
+    if target is None:
+        calls.append(lambda: expected_output(net, [data, data], task=task))
     for call in calls:
         with pytest.raises(ValueError, match=message):
             call()
@@ -359,17 +367,17 @@ def test_what_are_probabilities() -> None:
         ([0.3333, 0.3333, 0.3333], torch.float16),
         ([float("nan"), 0.1], torch.float32),
     ):
-        check(numbers, MULTICLASS["mode"], "probs", dtype)
-    check([0.0, -float("inf")], MULTICLASS["mode"], "log_probs")
-    check([0.9, 0.8], BINARY["mode"], "probs")
+        check(numbers, "multiclass_classification", "probs", dtype)
+    check([0.0, -float("inf")], "multiclass_classification", "log_probs")
+    check([0.9, 0.8], "binary_classification", "probs")
     check([2.0, 3.0], "regression", "raw")
     for numbers, mode, return_type in (
-        ([0.4, 0.4], MULTICLASS["mode"], "probs"),
-        ([1.5, -0.5], MULTICLASS["mode"], "probs"),
-        ([-2.0, -3.0], MULTICLASS["mode"], "log_probs"),
-        ([1.0, -3.0], MULTICLASS["mode"], "log_probs"),
-        ([1.001], BINARY["mode"], "probs"),
-        ([-0.001, 0.5], BINARY["mode"], "probs"),
+        ([0.4, 0.4], "multiclass_classification", "probs"),
+        ([1.5, -0.5], "multiclass_classification", "probs"),
+        ([-2.0, -3.0], "multiclass_classification", "log_probs"),
+        ([1.0, -3.0], "multiclass_classification", "log_probs"),
+        ([1.001], "binary_classification", "probs"),
+        ([-0.001, 0.5], "binary_classification", "probs"),
     ):
         with pytest.raises(ValueError, match="return_type"):
             check(numbers, mode, return_type)

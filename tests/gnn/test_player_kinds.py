@@ -40,7 +40,7 @@ pytestmark = UNTRAINED
 
 VALUES = ("hn", "myerson", "shapley", "banzhaf")
 UNDIRECTED = sorted((min(e), max(e)) for e in SQUARE)
-NODE = {"task_level": "node", "index": 0}
+NODE: dict[str, Any] = {"task": "node", "index": 0}
 
 
 class Network(nn.Module):
@@ -298,7 +298,9 @@ def test_groups_are_unions_of_their_nodes_whatever_they_are(labels: list[int]) -
     model, data = Network(), small_graph()
     players = GNNGame(model, data, payoff="prob", target=1)
     for rest in ("players", "present"):
-        game = GNNGame(model, data, payoff="prob", target=1, players=Groups(labels, rest=rest))
+        game = GNNGame(
+            model, data, payoff="prob", target=1, players=Groups.from_labels(labels, rest=rest)
+        )
         rows = coalitions(game.n, at_most=6)
         owner = game.players.player_of
         nodes = np.where(owner >= 0, rows[:, owner], True)
@@ -370,33 +372,39 @@ def test_several_targets_and_payoffs_are_those_of_one_at_a_time() -> None:
         ({"players": "atoms"}, "there is no kind of players 'atoms'"),
         ({"players": 3}, "players must be a name"),
         ({"players": [0, 0, 1]}, "a label for each of 5 nodes"),
-        ({"players": "nodes", "directed": True}, "directed=True is an option of players='edges'"),
-        ({"players": "edges", "rest": "present"}, "rest is for groups"),
-        ({"players": [[0]], "rest": "gone"}, "rest must be 'players' or 'present'"),
         ({"players": "edges", "baseline": 0.5}, "no other is accepted"),
         ({"players": "features", "baseline": [0.1, 0.2, 0.7]}, "no other is accepted"),
-        ({"players": "edges", "removal": "split"}, "removal says how nodes are taken away"),
-        ({"players": "features", "feature_groups": {"a": [4]}}, "names column 4"),
-        ({"players": "features", "feature_groups": {"a": []}}, "'a' has no columns"),
-        ({"players": "features", "feature_groups": {"a": [0], "b": [0]}}, "in 'a' and 'b'"),
-        ({"players": "features", "reference": "median"}, "reference must be one of"),
-        ({"players": "features", "reference": torch.zeros(3)}, "must have 4 columns"),
-        ({"players": "features", "reference": torch.zeros(0, 4)}, "at least one row"),
-        ({"players": "features", "draws": 0}, "draws must be"),
-        ({"players": "nodes", "reference": "mean"}, "reference is an option of"),
         (
-            {"players": "edges", "communication": CommunicationGraph(2)},
+            {"players": "edges", "game": GameOptions(removal="split")},
+            "removal says how nodes are taken away",
+        ),
+        ({"players": Features({"a": [4]})}, "names column 4"),
+        ({"players": Features({"a": []})}, "'a' has no columns"),
+        ({"players": Features({"a": [0], "b": [0]})}, "in 'a' and 'b'"),
+        ({"players": Features(reference=torch.zeros(3))}, "must have 4 columns"),
+        ({"players": Features(reference=torch.zeros(0, 4))}, "at least one row"),
+        (
+            {"players": "edges", "game": GameOptions(communication=CommunicationGraph(2))},
             "graph of the 5 players",
         ),
     ],
 )
-def test_what_cannot_be_played_is_refused(options: dict[str, Any], message: str | None) -> None:
-    model, data = Network(), small_graph()
-    if message is None:
-        assert GNNGame(model, data, **options).n == 4  # nodes without a label play alone
-        return
+def test_what_cannot_be_played_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        explain(model, data, **options)
+        explain(Network(), small_graph(), **options)
+
+
+@for_each(
+    ("make", "message"),
+    [
+        (lambda: Groups([[0]], rest="gone"), "rest must be one of 'players', 'present'"),
+        (lambda: Features(reference="median"), "reference must be one of"),
+        (lambda: Features(draws=0), "draws must be"),
+    ],
+)
+def test_wrong_options_of_players_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_an_edge_with_one_direction_is_refused_unless_directions_play() -> None:
@@ -418,8 +426,7 @@ def test_a_graph_without_edges_has_no_edge_players() -> None:
 def test_labels_are_one_for_each_node(labels: list[int]) -> None:
     with pytest.raises(ValueError, match=f"label for each of 5 nodes .got {len(labels)} labels"):
         GNNGame(Network(), small_graph(), players=labels)
-    where: dict[str, Any] = {"task_level": "node", "index": 0}
-    of_a_node = GNNGame(Network(graph_level=False), small_graph(), players=[0, 0, 1, 1, 2], **where)
+    of_a_node = GNNGame(Network(graph_level=False), small_graph(), players=[0, 0, 1, 1, 2], **NODE)
     assert of_a_node.players.kind == "groups"
 
 
@@ -444,7 +451,7 @@ def parallel_graph() -> Data:
     return data
 
 
-@pytest.mark.parametrize("task", [{}, {**NODE, "num_hops": 4}])
+@pytest.mark.parametrize("task", [{}, {**NODE, "game": GameOptions(num_hops=4)}])
 @pytest.mark.parametrize("share", ["auto", False])
 def test_parallel_edges_are_players_of_their_own(task: dict[str, Any], share: Any) -> None:
     model, data = Network(graph_level=not task), parallel_graph()
@@ -550,7 +557,7 @@ def test_draws_of_a_reference_are_evaluated_one_at_a_time(batched: bool) -> None
     def without(x: Tensor, edge_index: Tensor) -> Tensor:
         return network.run(x, edge_index, None)
 
-    options: dict[str, Any] = {"players": "features", "reference": rows, "payoff": "raw"}
+    options: dict[str, Any] = {"players": Features(reference=rows), "payoff": "raw"}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the model mixes")
         found = explain(

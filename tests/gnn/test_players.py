@@ -25,14 +25,14 @@ from torch_geometric.nn import (
 )
 from torch_geometric.utils import k_hop_subgraph
 
-from gstarx import CommunicationGraph, GameOptions, GNNGame, Passes, explain
+from gstarx import CommunicationGraph, GameOptions, GNNGame, Passes, Task, explain
 from gstarx.gnn.k_hop import grow_hops, watch_propagation
 from gstarx.models import GCN
 from tests.gnn.networks import CLASSES, FEATURES
 from tests.gnn.one_by_one import EDGES, averaged, coalitions, graph, removed, split
 from tests.pairs import in_turn, pairwise
 
-NODE = {"task_level": "node", "mode": "multiclass_classification"}
+NODE: dict[str, Any] = {"task": "node"}
 RAW: dict[str, Any] = {"payoff": "raw", "target": "all", "baseline": 0.0}
 
 
@@ -199,13 +199,13 @@ def test_the_target_is_there_without_its_edges() -> None:
     assert seen.pop() == (2, [[0, 1], [1, 0]])
 
 
-@pytest.mark.parametrize("task", [{"mode": "regression"}, {"target": 1}])
-def test_the_default_baseline_is_the_isolated_target(task: dict[str, Any]) -> None:
+@pytest.mark.parametrize("mode", ["regression", None])
+def test_the_default_baseline_is_the_isolated_target(mode: str | None) -> None:
     torch.manual_seed(0)
-    outputs = 1 if "mode" in task else CLASSES
+    outputs, target = (1, None) if mode else (CLASSES, 1)
     model, data = GCN(FEATURES, 8, outputs, readout=None), graph("messy")
     del data.edge_weight, data.bond_length_of_edge
-    game = GNNGame(model, data, index=2, task="node", **task)
+    game = GNNGame(model, data, index=2, target=target, task=Task(mode, "node"))
     with torch.no_grad():
         alone = model(data.x[2:3], torch.zeros(2, 0, dtype=torch.long))[0]
         whole = model(data.x, data.edge_index)[2]
@@ -445,9 +445,8 @@ def test_whoever_matters_only_where_others_are_absent_plays(players: str) -> Non
     edges = torch.stack([path[:-1], path[1:]])
     kinds = torch.tensor([0, 1, 0, 1, 1, 0, 1, 0, 1, 0])[:, None]
     data = Data(x=kinds, edge_index=torch.cat([edges, edges.flip(0)], dim=1))
-    options: dict[str, Any] = {"task_level": "node", "mode": "regression", "index": 0}
     if players == "nodes":
-        game = GNNGame(LargestKind(), data, **options)
+        game = GNNGame(LargestKind(), data, index=0, task=Task("regression", "node"))
         assert game.nodes.tolist() == list(range(10))
         return
     # without edges, all that is left of the model's messages is the largest degree
@@ -494,8 +493,8 @@ def test_edges_far_away_play_where_they_are_counted() -> None:
 
 def test_given_hops_are_not_checked() -> None:
     data = chain(12)
-    options: dict[str, Any] = {"index": 4, "num_hops": 1, **NODE, **RAW}
-    game = GNNGame(lambda x, edge_index: x[:, :3] + len(x), data, **options)
+    hops = GameOptions(num_hops=1)
+    game = GNNGame(lambda x, edge_index: x[:, :3] + len(x), data, index=4, game=hops, **NODE, **RAW)
     assert game.nodes.tolist() == [3, 4, 5]
     assert game.data.num_nodes == 12
     with pytest.warns(UserWarning, match="mixes"):
@@ -563,12 +562,12 @@ def test_directed_edges_are_the_models_and_the_game_has_none() -> None:
     data = Data(x=torch.randn(4, FEATURES), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
     torch.manual_seed(0)
     model = GCN(FEATURES, 8, CLASSES, num_layers=3, normalize=False, readout=None)
-    for hops in ({}, {"num_hops": 3}):
-        game = GNNGame(model, data, index=3, **hops, **NODE)
+    for hops in (GameOptions(), GameOptions(num_hops=3)):
+        game = GNNGame(model, data, index=3, game=hops, **NODE)
         assert game.graph.edges.tolist() == [[0, 1], [1, 2], [2, 3]]
-        last = explain(model, data, index=3, **hops, **NODE).node_mask
+        last = explain(model, data, index=3, game=hops, **NODE).node_mask
         assert last.abs().min() > 1e-6
-        first = explain(model, data, index=0, **hops, **NODE)
+        first = explain(model, data, index=0, game=hops, **NODE)
         assert first.players.tolist() == [0]  # nobody else can reach it
         assert first.node_mask.abs().max() < 1e-6
 
@@ -677,8 +676,8 @@ def test_a_removal_of_ones_own_is_given_the_whole_graph(num_hops: int | None) ->
         seen.add(given.num_nodes)
         return averaged(given, kept)
 
-    options: dict[str, Any] = {"index": 1, "num_hops": num_hops, **NODE, **RAW}
-    game = GNNGame(model, data, game=GameOptions(removal=mean_filling), **options)
+    options = GameOptions(removal=mean_filling, num_hops=num_hops)
+    game = GNNGame(model, data, index=1, game=options, **NODE, **RAW)
     assert game.nodes.tolist() == [0, 1, 2]
     worths = game(np.array([[False, True, True], [True, True, False]]))
     for worth, absent in zip(worths, (0, 2), strict=True):
@@ -723,7 +722,7 @@ def test_the_worth_of_a_link(kind: type[Links], removal: str) -> None:
         payoff="raw",
         target=1,
         baseline=0.0,
-        task={"mode": "binary_classification", "task_level": "edge"},
+        task=Task("binary", "edge"),
         game=GameOptions(removal=removal, num_hops=9),
     )
     assert game.nodes.tolist() == [0, 1, 2, 3, 4]
@@ -744,7 +743,7 @@ def test_explaining_a_link() -> None:
     torch.manual_seed(0)
     data = chain(30)
     data.edge_label_index = torch.tensor([[3, 10], [20, 12]])
-    options = {"mode": "binary_classification", "task_level": "edge", "target": 1}
+    options: dict[str, Any] = {"task": Task("binary", "edge"), "target": 1}
     found = explain(Links(), data, index=1, **options)
     assert set(found.players.tolist()) == set(range(8, 15))
     assert found.baseline_source == "isolated target"
@@ -817,7 +816,7 @@ def test_the_ends_of_a_distant_link_communicate(players: str, value: str) -> Non
         index=0,
         value=value,
         players=players,
-        task={"mode": "regression", "task_level": "edge"},
+        task=Task("regression", "edge"),
     )
     assert float(made.worth) > 1
     assert float(made.scores.sum()) == pytest.approx(float(made.worth))

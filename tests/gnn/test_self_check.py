@@ -20,8 +20,8 @@ from gstarx import (
     GameOptions,
     GNNGame,
     Judge,
-    Myerson,
     Passes,
+    Subgraphs,
     expected_output,
     explain,
     explain_many,
@@ -94,7 +94,8 @@ def test_a_batch_is_evaluated_one_by_one_with_one_warning() -> None:
 @pytest.mark.filterwarnings("ignore:the model mixes")
 def test_shared_passes_metrics_and_baselines_do_not_mix_either() -> None:
     model, graphs = mixing(), [graph("ring", seed=seed) for seed in range(4)]
-    options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 4, "seed": 0}
+    value = Subgraphs(value="myerson", max_sample_size=4)
+    options: dict[str, Any] = {"value": value, "seed": 0}
     many = explain_many(model, graphs, progress=False, **options)
     singly = explain_many(model, graphs, progress=False, passes=Passes(batch_nodes=1), **options)
     for found, expected in zip(many, singly, strict=True):
@@ -315,7 +316,7 @@ NAMED = r"in evaluation mode \(they differ by .* drawn by dropout in Drawing"
 
 def test_a_random_model_is_refused_by_the_name_of_what_is_random() -> None:
     model, data = Drawing(), graph("ring")
-    for task in ({}, {"task_level": "node", "index": 2}):
+    for task in ({}, {"task": "node", "index": 2}):
         with pytest.raises(ValueError, match=NAMED if not task else "in evaluation mode"):
             explain(model if not task else NodeDrawing(), data, **task)
     with pytest.raises(ValueError, match=NAMED):
@@ -447,11 +448,6 @@ def test_one_logit_between_zero_and_one_is_no_sum() -> None:
 
     with pytest.warns(UserWarning, match=r"\(all lie between 0 and 1\): if they are, say"):
         explain(model, graph("ring"), task="binary_classification")
-
-
-def test_presence_is_an_option_of_one_value() -> None:
-    with pytest.raises(ValueError, match=r"presence is an option of value='banzhaf' \(got pres"):
-        explain(GCN(FEATURES, 8, CLASSES), graph("ring"), value=Myerson(presence=0.3))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
-from gstarx import GNNGame, Passes, explain_many
+from gstarx import GNNGame, Passes, Subgraphs, explain_many
 from gstarx.gnn import shared_rows
 from gstarx.gnn.shared_rows import GatheredRows, SharedRows, gathered_now
 from tests.pairs import in_turn
@@ -183,9 +183,9 @@ def test_games_have_the_worths_of_ordinary_features(
     layer: Any, level: str, share: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, data = built(Convolution(layer, level=level)), graph()
-    options: dict[str, Any] = {"payoff": "raw", "target": "all", "share": share}
+    options: dict[str, Any] = {"payoff": "raw", "target": "all", "passes": Passes(share=share)}
     if level == "node":
-        options |= {"task_level": "node", "index": 4}
+        options |= {"task": "node", "index": 4}
     game = GNNGame(model, data, **options)
     coalitions = np.random.default_rng(0).random((300, game.n)) < 0.5
     late = game(coalitions)
@@ -220,7 +220,8 @@ def test_an_error_of_the_model_is_its_own() -> None:
 
 def test_several_graphs_together(monkeypatch: pytest.MonkeyPatch) -> None:
     model, graphs = built(Convolution(pyg.GCNConv)), [graph(seed) for seed in range(4)]
-    options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 5, "seed": 0}
+    value = Subgraphs(value="myerson", max_sample_size=5)
+    options: dict[str, Any] = {"value": value, "seed": 0}
     late = explain_many(model, graphs, progress=False, **options)
     monkeypatch.setattr(shared_rows, "_FEWEST_COLUMNS", WIDE + 1)
     plain = explain_many(model, graphs, progress=False, **options)

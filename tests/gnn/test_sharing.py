@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,10 +22,20 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.utils import degree, to_undirected
 
-from gstarx import GameOptions, GNNGame, Judge, Passes, explain, explain_many, explainers
+from gstarx import (
+    GameOptions,
+    GNNGame,
+    Judge,
+    Passes,
+    Subgraphs,
+    explain,
+    explain_many,
+    explainers,
+)
 from gstarx.explainers import graph_generator
 from gstarx.gnn import BatchMixing, Sharing
 from gstarx.models import GAT, GCN, GIN
+from gstarx.players import Edges, Groups
 from tests.gnn import one_by_one
 from tests.pairs import in_turn
 
@@ -171,7 +182,7 @@ class Bonded(nn.Module):
 def test_edge_fields_and_every_removal(make: Any, removal: str) -> None:
     data = graph(seed=1)
     rows = np.random.default_rng(0).random((600, 13)) < 0.6
-    shared, plain, game = both_ways(built(make()), data, rows, removal=removal)
+    shared, plain, game = both_ways(built(make()), data, rows, game=GameOptions(removal=removal))
     assert_same(shared, plain)
     assert game.sharing.used
 
@@ -179,9 +190,9 @@ def test_edge_fields_and_every_removal(make: Any, removal: str) -> None:
 #: Who plays besides nodes: edges, each way or both, and groups that are connected or not.
 OTHER_PLAYERS: dict[str, dict[str, Any]] = {
     "edges": {"players": "edges"},
-    "directions": {"players": "edges", "directed": True},
+    "directions": {"players": Edges(directed=True)},
     "groups": {"players": [{0, 1}, {2, 11}, {3, 7}]},
-    "groups, others present": {"players": [{at} for at in range(12)], "rest": "present"},
+    "groups, others present": {"players": Groups([{at} for at in range(12)], rest="present")},
 }
 
 
@@ -228,7 +239,7 @@ def test_outputs_at_nodes_and_pairs(level: str, messy: bool) -> None:
         data.edge_index = torch.cat([data.edge_index[:, :20], loops], dim=1)
     del data.edge_attr, data.edge_weight
     data.edge_label_index = torch.tensor([[5, 2], [9, 6]])
-    options = {"task_level": level, "index": 1 if level == "edge" else 5}
+    options: dict[str, Any] = {"task": level, "index": 1 if level == "edge" else 5}
     game = GNNGame(model, data, **RAW, **options)
     rows = np.random.default_rng(0).random((1_200, game.n)) < 0.6
     shared, plain, game = both_ways(model, data, rows, **options, share=True)
@@ -252,14 +263,14 @@ def test_more_rounds_than_hops_from_the_target() -> None:
         return x
 
     rows = np.random.default_rng(0).random((500, 10)) < 0.5
-    shared, plain, game = both_ways(model, data, rows, task_level="node", index=0, share=True)
+    shared, plain, game = both_ways(model, data, rows, task="node", index=0, share=True)
     assert_same(shared, plain)
     assert game.sharing.used
 
 
 def test_nodes_that_always_stay() -> None:
     model = built(GCN(FEATURES, 8, CLASSES, readout=None))
-    options = {"task_level": "node", "index": 5, "num_hops": 2}
+    options: dict[str, Any] = {"task": "node", "index": 5, "game": GameOptions(num_hops=2)}
     rows = np.random.default_rng(0).random((600, 8)) < 0.6
     shared, plain, game = both_ways(model, graph(), rows, **options, share=True)
     assert game.n == 8 < 13
@@ -510,8 +521,8 @@ def test_what_is_known_without_running_the_model() -> None:
 
     for arguments, options, reason in (
         ((alone, data), {}, "does not take batch"),
-        ((model, data), {"batch_nodes": 1}, "batch_nodes=1"),
-        ((model, data), {"removal": lambda data, inside: data}, "removal of your own"),
+        ((model, data), {"passes": Passes(batch_nodes=1)}, "batch_nodes=1"),
+        ((model, data), {"game": GameOptions(removal=lambda d, inside: d)}, "removal of your own"),
         ((pairs, named), {}, "names nodes"),
         (
             (torch.compile(model, backend="eager"), data),
@@ -523,17 +534,18 @@ def test_what_is_known_without_running_the_model() -> None:
             {},
             "4,096 nodes",
         ),
-        ((model, data), {"share": False}, "share=False"),
+        ((model, data), {"passes": Passes(share=False)}, "share=False"),
     ):
         game = GNNGame(*arguments, **options)
         assert reason in game.sharing.reason
         assert not game.sharing.used
-        if reason and "share" not in options:
+        if "share=False" not in reason:
+            passes = replace(options.pop("passes", Passes()), share=True)
             with pytest.raises(ValueError, match="share=True: coalitions cannot share"):
-                GNNGame(*arguments, passes=Passes(share=True), **options)
+                GNNGame(*arguments, passes=passes, **options)
     for wrong in ("yes", None, 1, "True"):
         with pytest.raises(ValueError, match=r"share must be 'auto', True or False \(got"):
-            GNNGame(model, data, passes=Passes(share=wrong))  # type: ignore[arg-type]
+            Passes(share=wrong)  # type: ignore[arg-type]
 
 
 def test_where_it_is_not_worth_it() -> None:
@@ -833,7 +845,7 @@ def test_outputs_that_are_not_numbers() -> None:
         game = GNNGame(model, data, passes=Passes(share=share), **RAW)
         with pytest.raises(ValueError, match=r"gives a worth of \[nan, nan, nan\]; fallback=..."):
             game(rows)
-    shared, plain, game = both_ways(model, data, rows, fallback=-1.0)
+    shared, plain, game = both_ways(model, data, rows, game=GameOptions(fallback=-1.0))
     assert game.sharing.used
     assert (plain == -1).all(axis=1).sum() > 50
     assert_same(shared, plain)
@@ -844,7 +856,8 @@ def test_a_node_that_is_not_a_number(readout: str) -> None:
     data, model = graph(distinct=True), built(GCN(FEATURES, 8, CLASSES, readout=readout))
     data.x[4] = float("nan")
     rows = GNNGame(model, data, **RAW, lazy=True).graph.connected_coalitions()
-    shared, plain, game = both_ways(model, data, rows[:-1], fallback=0.25, lazy=True)
+    options = GameOptions(fallback=0.25)
+    shared, plain, game = both_ways(model, data, rows[:-1], game=options, lazy=True)
     assert game.sharing.used
     assert 0 < (plain == 0.25).all(axis=1).sum() < len(rows) - 1
     assert_same(shared, plain)
@@ -888,8 +901,6 @@ def test_explanations_say_what_was_shared() -> None:
     assert recorded["nodes"] > recorded["states"] > 0
     (many,) = explain_many(model, [data], progress=False, passes=Passes(share=True))
     assert many.sharing == found.sharing
-    with pytest.raises(ValueError, match="share must be"):
-        explain(model, data, passes=Passes(share="sometimes"))  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("ignore:the outputs for all evaluated parts of the graph")
@@ -955,7 +966,8 @@ def test_parts_of_many_graphs_share() -> None:
     model, graphs = built(GIN(FEATURES, 8, CLASSES)), [graph(seed=seed % 4) for seed in range(16)]
     for data in graphs:
         del data.edge_weight
-    options: dict[str, Any] = {"estimator": "subgraphs", "max_sample_size": 8, "seed": 0}
+    value = Subgraphs(value="myerson", max_sample_size=8)
+    options: dict[str, Any] = {"value": value, "seed": 0}
     many = explain_many(model, graphs, progress=False, **options)
     plain = explain_many(model, graphs, progress=False, passes=Passes(share=False), **options)
     apart = [

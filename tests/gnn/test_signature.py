@@ -155,7 +155,7 @@ def test_inputs_are_recorded_by_whoever_explains() -> None:
     assert (
         explain(weighted, DATA, index=1, task="node", game=GameOptions(num_hops=1)).inputs == passed
     )
-    options: dict[str, Any] = {"num_hops": 1, "progress": False}
+    options: dict[str, Any] = {"game": GameOptions(num_hops=1), "progress": False}
     assert [one.inputs for one in explain_nodes(weighted, DATA, [1, 2], **options)] == [passed] * 2
     whole = explain(lambda data: global_add_pool(data.x[:, :3], data.batch), DATA)
     assert {"x", "pos", "edge_attr", "edge_index", "batch"} <= set(whole.inputs)
