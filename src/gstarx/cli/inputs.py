@@ -6,7 +6,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,37 @@ def as_slug(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class InputSelection:
+class OwnGraphs:
+    """The user's own graphs, as the options of a command say it."""
+
+    file: Sequence[Path] | None = None
+    graphs: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
+    label: str | None = None
+    encoding: str | None = None
+    salts: str = "warn"
+    limit: int | None = None
+    sample: int | None = None
+
+    def check(self) -> None:
+        """Raise where options exclude each other."""
+        if self.limit is not None and self.sample is not None:
+            raise WrongUse("use --limit or --sample, not both")
+
+    def own_source(self, **known: Any) -> DatasetSource | None:
+        """Where the user's own graphs are; ``known`` replaces what the options say."""
+        if self.file and len(self.file) > 1:
+            raise WrongUse(f"--file can be given once (got {len(self.file)})")
+        if not self.file and self.graphs is None:
+            return None
+        file = str(self.file[0]) if self.file else None
+        options = {field.name: getattr(self, field.name) for field in fields(OwnGraphs)}
+        return DatasetSource(**{**options, "file": file, "split": "none", **known})
+
+
+@dataclass(frozen=True)
+class InputSelection(OwnGraphs):
     """The graphs and the network that the options select.
 
     The fields are the options of every command that explains, see
@@ -63,16 +93,7 @@ class InputSelection:
     positions: Sequence[str] | None = None
     smiles: Sequence[str] | None = None
     sentence: Sequence[str] | None = None
-    file: Sequence[Path] | None = None
-    graphs: str | None = None
-    smiles_column: str | None = None
-    name_column: str | None = None
-    label: str | None = None
-    encoding: str | None = None
-    salts: str = "warn"
     split: str | None = None
-    limit: int | None = None
-    sample: int | None = None
     data: Path | None = None
     model: str | None = None
     weights: Path | None = None
@@ -106,8 +127,7 @@ class InputSelection:
                 "'gstarx train', --model module:factory, or --model with a network of the package "
                 f"({', '.join(NETWORKS)})"
             )
-        if self.limit is not None and self.sample is not None:
-            raise WrongUse("use --limit or --sample, not both")
+        super().check()
         if self.smiles:
             from gstarx._internal.molecules import read_molecule
 
@@ -156,13 +176,9 @@ class InputSelection:
         if self.dataset is not None:
             root = None if self.data is None else str(self.data)
             return DatasetSource(name=self.dataset, root=root)
-        if self.file and len(self.file) > 1:
-            raise WrongUse(f"--file can be given once (got {len(self.file)})")
         if not self.file and self.graphs is None:
-            return None
-        return DatasetSource(
-            file=str(self.file[0]) if self.file else None,
-            graphs=self.graphs,
+            return None  # without the network, which the rest depends on
+        return self.own_source(
             smiles_column=self.smiles_column or self._trained_on(self.network.smiles_column),
             name_column=self.name_column or self._trained_on(self.network.name_column),
             label=self.label or self._trained_on(*self.network.label_columns),
@@ -173,8 +189,6 @@ class InputSelection:
             seed=self.seed,
             salts=self._salts,
             features=self._features,
-            split="none",
-            encoding=self.encoding,
         )
 
     @property

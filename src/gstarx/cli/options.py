@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -312,9 +312,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in given:
         name = parameter.name
         if name in expanded:
+            own = get_type_hints(expanded[name], include_extras=True)
             parameters += [
-                (field.name, None if field.default is MISSING else field.default, None)
-                for field in fields(expanded[name])
+                (field.name, field.default, own[field.name]) for field in fields(expanded[name])
             ]
         else:
             parameters.append((name, parameter.default, hints[name]))

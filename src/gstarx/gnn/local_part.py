@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gstarx._internal.arguments import one_of
 from gstarx.gnn.fields import Roles, cut, roles_of
 from gstarx.gnn.hetero import hetero_of
 from gstarx.gnn.k_hop import Incoming, Propagation, watch_propagation
@@ -25,10 +24,8 @@ from gstarx.gnn.own_code import wants_all
 from gstarx.gnn.payoff import choose_columns, class_scores
 from gstarx.gnn.self_check import same_outputs
 from gstarx.gnn.signature import Model
-from gstarx.graphs import as_size
 from gstarx.players import Edges, Nodes, PlayerSet
 
-COMPUTATION_GRAPHS = ("exact", "gnnshap")
 #: Roles of fields that name nodes or edges.
 _NAMING = {"ids", "edge_ids"}
 
@@ -112,16 +109,6 @@ class LocalPart:
         )
 
 
-def check_computation_graph(name: Any, task_level: str) -> str:
-    """A kind of computation graph, or an error that lists them."""
-    one_of(name, COMPUTATION_GRAPHS, name="computation_graph")
-    if name == "gnnshap" and task_level != "node":
-        raise ValueError(
-            f"computation_graph='gnnshap' is for task='node' (got task={task_level!r})"
-        )
-    return str(name)
-
-
 def local_kind(kind: Any, communication: Any, removal: Any, gnnshap: bool) -> bool:
     """Whether a part of the graph is enough to find the players and to take them away.
 
@@ -152,7 +139,7 @@ def local_part(
     gnnshap: bool,
 ) -> LocalPart | None:
     """The part of the graph on which the game of a node is played, None for all of it."""
-    hops = whole_graph.propagation.hops if num_hops is None else as_size(num_hops, name="num_hops")
+    hops = whole_graph.propagation.hops if num_hops is None else num_hops
     if gnnshap:
         return message_graph(data, roles, whole_graph, node, hops)
     return surroundings(model, data, task, roles, whole_graph, node, hops)

@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gstarx._internal.arguments import as_flag
+from gstarx._internal.arguments import as_flag, one_of
 from gstarx._internal.messages import unknown
 from gstarx.gnn.model_task import Task
 from gstarx.gnn.removal import RemovalLike
+from gstarx.graphs import as_size
 from gstarx.players import Edges, Features, Groups, Nodes
 from gstarx.values import HN, Banzhaf, Myerson, Position, Shapley, Subgraphs
 
+#: Valid computation graphs.
+COMPUTATION_GRAPHS = ("exact", "gnnshap")
 #: Valid values of ``share``.
 ShareLike = bool | str
 
@@ -56,6 +59,14 @@ class GameOptions:
     computation_graph: str = "exact"
     fallback: float | None = None
 
+    def __post_init__(self) -> None:
+        one_of(self.computation_graph, COMPUTATION_GRAPHS, name="computation_graph")
+        if self.num_hops is not None:
+            object.__setattr__(self, "num_hops", as_size(self.num_hops, name="num_hops"))
+        number = isinstance(self.fallback, int | float | np.number)
+        if self.fallback is not None and not (number and np.isfinite(self.fallback)):
+            raise ValueError(f"fallback must be a finite number (got {self.fallback!r})")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Passes:
@@ -81,6 +92,8 @@ class Passes:
     share: ShareLike = "auto"
 
     def __post_init__(self) -> None:
+        if self.batch_nodes is not None and as_size(self.batch_nodes, name="batch_nodes") < 1:
+            raise ValueError(f"batch_nodes must be at least 1 (got {self.batch_nodes})")
         object.__setattr__(self, "check", as_flag(self.check, name="check"))
         if not isinstance(self.share, bool | np.bool_) and self.share != "auto":
             raise ValueError(f"share must be 'auto', True or False (got {self.share!r})")

@@ -24,7 +24,6 @@ from gstarx.gnn.known_layers import scales_by_degree
 from gstarx.gnn.local_part import (
     LocalPart,
     WholeGraph,
-    check_computation_graph,
     local_kind,
     local_part,
 )
@@ -35,7 +34,7 @@ from gstarx.gnn.own_code import looks_across, wants_all
 from gstarx.gnn.removal import RemovalLike, removal_of, resolve_removal
 from gstarx.gnn.self_check import difference, refuse_random, rounding, size_of
 from gstarx.gnn.signature import Model, Signature, model_device
-from gstarx.graphs import Masks, as_size, pack
+from gstarx.graphs import Masks, pack
 from gstarx.players import (
     Edges,
     Features,
@@ -95,8 +94,6 @@ def choose_players(
                 f"num_hops is for task='node' or 'edge': all nodes of a graph play (got {num_hops})"
             )
         return Playing(on_all, players)
-    if num_hops is not None:
-        num_hops = as_size(num_hops, name="num_hops")
     with untouched(model):
         around = _Surroundings(model, data, evaluator, on_all, anchors, players)
         return around.playing(num_hops)
@@ -408,7 +405,11 @@ def set_up(
     out; its players are then those of the whole graph again.
     """
     roles, communication, removal = roles_of(data), game.communication, game.removal
-    gnnshap = check_computation_graph(game.computation_graph, task.task_level) == "gnnshap"
+    gnnshap = game.computation_graph == "gnnshap"
+    if gnnshap and task.task_level != "node":
+        raise ValueError(
+            f"computation_graph='gnnshap' is for task='node' (got task={task.task_level!r})"
+        )
     part: LocalPart | None = None
     if task.task_level == "node" and local_kind(kind, communication, removal, gnnshap):
         node = int(task.anchors(data)[0])
@@ -465,7 +466,7 @@ class _Evaluators:
         self.anchors, self.removal, self.players = anchors, removal, players
         self.signature = Signature.of(model, data, task.keywords)
         self.device = model_device(model, data.edge_index.device)
-        self.batch_nodes = _checked_batch_nodes(batch_nodes, model, self.device)
+        self.batch_nodes = batch_nodes or default_batch_nodes(model, self.device)
         spec = players.spec
         self.reference = reference_rows(spec, data) if isinstance(spec, Features) else None
 
@@ -512,14 +513,3 @@ def _refuse_node_options(players: PlayerSet, removal: Any, baseline: Any) -> Non
             f"for players={players.kind!r} the baseline is the output with no player present, and "
             f"no other is accepted (got baseline={baseline!r})"
         )
-
-
-def _checked_batch_nodes(batch_nodes: int | None, model: Model, device: torch.device) -> int:
-    """Nodes per forward pass: the given number, or the rule by device and model width."""
-    if batch_nodes is None:
-        return default_batch_nodes(model, device)
-    if not isinstance(batch_nodes, int | np.integer):
-        raise TypeError(f"batch_nodes must be an integer (got {batch_nodes!r})")
-    if batch_nodes < 1:
-        raise ValueError(f"batch_nodes must be at least 1 (got {batch_nodes})")
-    return int(batch_nodes)

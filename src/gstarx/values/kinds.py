@@ -333,10 +333,11 @@ def as_value(value: Any) -> Value:
         if value in _NAMED:
             return _NAMED[value]()
         raise ValueError(unknown("value", value, _NAMED))
-    got = value.__name__ if isinstance(value, type) else type(value).__name__
+    if isinstance(value, type) and issubclass(value, Value):
+        raise TypeError(f"value must be an object, {value.__name__}(...) (got the class)")
     raise TypeError(
         f"value must be one of {', '.join(map(repr, _NAMED))}, or an object such as "
-        f"gstarx.Myerson(two_sided=True) (got {got})"
+        f"gstarx.Myerson(two_sided=True) (got {type(value).__name__})"
     )
 
 
