@@ -140,16 +140,6 @@ def test_a_model_that_is_none() -> None:
         ({"baseline": [0.1] * 4}, ValueError, r"one for each of 3 classes \(got 4 numbers\)"),
         ({"baseline": float("nan")}, ValueError, r"baseline must be finite \(got \[nan\]\)"),
         (
-            {"passes": Passes(batch_nodes=0)},
-            ValueError,
-            r"batch_nodes must be at least 1 \(got 0\)",
-        ),
-        (
-            {"passes": Passes(batch_nodes=2.5)},
-            TypeError,
-            r"batch_nodes must be an integer \(got 2.5\)",
-        ),
-        (
             {"task": Task("regression", return_type="probs")},
             ValueError,
             r"a regression model returns raw outputs \(got return_type='probs'\)",
@@ -184,12 +174,11 @@ def test_an_option_that_is_none(
     [
         ({"task": "node"}, "task='node' needs index=..., the node to explain"),
         ({"task": "node", "index": 6}, r"index must lie in 0..5 \(got 6\)"),
+        ({"task": "graph", "index": 3}, r"index is for task='node' or 'edge'.*\(got index=3\)"),
         (
-            {"task": "node", "index": 0, "game": GameOptions(num_hops=-1)},
-            r"num_hops must be at least 0 \(got -1",
+            {"task": "graph", "game": GameOptions(num_hops=2)},
+            r"num_hops is for task='node' or 'edge'.*\(got 2\)",
         ),
-        ({"index": 3}, r"index is for task='node' or 'edge'.*\(got index=3\)"),
-        ({"game": GameOptions(num_hops=2)}, r"num_hops is for task='node' or 'edge'.*\(got 2\)"),
         ({"task": "edge", "index": 0}, r"needs data.edge_label_index of shape \(2, K\)"),
     ],
 )
@@ -262,7 +251,7 @@ def test_coalitions_that_are_none() -> None:
         (lambda out: None, TypeError, r"must return a tensor \(got NoneType\)"),
         (lambda out: out.repeat(2, 1), ValueError, r"one row for each of 1 .*\(got \(2, 3\)\)"),
         (lambda out: out[:, :0], ValueError, r"\(1, columns\) \(got \(1, 0\)\)"),
-        (lambda out: out[:, :1], ValueError, "pass mode='binary_classification' or mode='regress"),
+        (lambda out: out[:, :1], ValueError, "pass task='binary' or task='regression'"),
     ],
 )
 def test_a_model_that_returns_something_else(

@@ -397,8 +397,6 @@ def test_more_players_than_the_budget_are_refused_with_what_helps() -> None:
 
 def test_what_a_computation_graph_is_for() -> None:
     model, data = built("gcn"), graph()
-    with pytest.raises(ValueError, match=r"must be one of 'exact', 'gnnshap' \(got 'other'\)"):
-        explain(model, data, game=GameOptions(computation_graph="other"), **NODE, index=3)
     with pytest.raises(ValueError, match=r"is for task='node' \(got task='graph'\)"):
         GNNGame(model, data, game=GameOptions(computation_graph="gnnshap"))
     with pytest.raises(ValueError, match=r"players='nodes' and players='edges' \(got groups\)"):

@@ -321,7 +321,7 @@ def test_logits_that_were_declared_probabilities_are_refused(
         lambda: explain(net, data, **what),
         lambda: explain_many(net, [data, data], **what, progress=False),
         lambda: evaluate(net, data, [0, 1], **what),
-        lambda: Judge(net, task).many([data, data], [[0], [1]], target=target),
+        lambda: Judge(net, task=task).many([data, data], [[0], [1]], target=target),
     ]
     if target is None:
         calls.append(lambda: expected_output(net, [data, data], task=task))

@@ -394,19 +394,6 @@ def test_what_cannot_be_played_is_refused(options: dict[str, Any], message: str)
         explain(Network(), small_graph(), **options)
 
 
-@for_each(
-    ("make", "message"),
-    [
-        (lambda: Groups([[0]], rest="gone"), "rest must be one of 'players', 'present'"),
-        (lambda: Features(reference="median"), "reference must be one of"),
-        (lambda: Features(draws=0), "draws must be"),
-    ],
-)
-def test_wrong_options_of_players_are_refused(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_an_edge_with_one_direction_is_refused_unless_directions_play() -> None:
     model, data = Network("gat"), small_graph(loop=False)
     data.edge_index = data.edge_index[:, :-1]
