@@ -376,7 +376,8 @@ class StoreView:
                     [explanation_of(row) for _, row in shown],
                     by=by,
                     mode=self.task,
-                    names=self.names,
+                    class_names=self.names,
+                    target_names=self.names,
                 )
             except ValueError as error:
                 raise Refused("failed", public_message(error), "by") from error

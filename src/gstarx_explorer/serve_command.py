@@ -6,7 +6,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ import typer
 from gstarx._internal.imports import require
 from gstarx._internal.messages import unknown
 from gstarx.cli.console import CommandError, WrongUse, note, show_progress
+from gstarx.cli.inputs import OwnGraphs
 from gstarx.cli.options import complete_network, examples
 from gstarx.registry import DATASETS, MODEL_FILES, NETWORKS, DatasetSource, ModelSource
 from gstarx_explorer.settings import Limits, ServedModel, ServedRun, Settings, is_loopback
@@ -38,10 +39,127 @@ _FIRST = ("nitro-gcn", "motifs-gcn")
 _TEXT = ("sst2-gcn", "sst2-gat", "tweets-gcn")
 _SHORTEST_TOKEN = 16
 _LIMITS = Limits()
-_GRAPHS, _WHERE, _LIMITED = "Which graphs", "Address and access", "Limits of a request"
+_WHERE, _LIMITED = "Address and access", "Limits of a request"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen, and who may connect."""
+
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen on; requests from other machines need a token.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, help="0 for any free port.", rich_help_panel=_WHERE
+        ),
+    ] = 8000
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            help="The token that requests must contain; generated if one is needed.",
+            envvar="GSTARX_TOKEN",
+            rich_help_panel=_WHERE,
+            show_default=False,
+        ),
+    ] = None
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            help="Another host name of this machine; can be repeated.",
+            rich_help_panel=_WHERE,
+            show_default=False,
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that these are, with a token if one is needed."""
+        token = self.token
+        if token is not None and len(token) < _SHORTEST_TOKEN:
+            got = len(token)
+            raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {got})")
+        if token is not None and (token != token.strip() or not token.isprintable()):
+            raise WrongUse("--token must not begin or end with a space or contain a line break")
+        if token is None and not is_loopback(self.host):
+            token = secrets.token_urlsafe(24)
+        names = tuple(self.name or ())
+        return {"host": self.host, "port": self.port, "token": token, "names": names}
+
+
+@dataclass(frozen=True)
+class Limited:
+    """Limits of a request."""
+
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=64,
+            help="Processes that explain; by default two to four.",
+            rich_help_panel=_LIMITED,
+            show_default=False,
+        ),
+    ] = None
+    max_nodes: Annotated[
+        int, typer.Option(min=1, max=2_000, help="Nodes of a graph.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.nodes
+    max_text: Annotated[
+        int,
+        typer.Option(
+            min=1, max=10_000, help="Characters of a SMILES or sentence.", rich_help_panel=_LIMITED
+        ),
+    ] = _LIMITS.text
+    max_budget: Annotated[
+        int, typer.Option(min=10, help="Evaluations of an explainer.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.budget
+    max_seconds: Annotated[
+        float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.seconds
+    max_memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=1_024,
+            help="Memory of a job, in GB; by default, from the machine's memory and the workers.",
+            rich_help_panel=_LIMITED,
+            show_default=False,
+        ),
+    ] = None
+    max_queue: Annotated[
+        int, typer.Option(min=1, max=1_000, help="Jobs in the queue.", rich_help_panel=_LIMITED)
+    ] = _LIMITS.queue
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that these are, with memory by the machine and the number of workers."""
+        from gstarx_explorer.workers import default_memory
+
+        workers = self.workers or min(4, max(2, (os.cpu_count() or 2) // 2))
+        memory, seconds = self.max_memory, self.max_seconds
+        limits = Limits(
+            nodes=self.max_nodes,
+            text=self.max_text,
+            budget=self.max_budget,
+            seconds=seconds,
+            memory=default_memory(workers) if memory is None else int(memory * (1 << 30)),
+            queue=self.max_queue,
+            best_seconds=min(_LIMITS.best_seconds, seconds / 2),
+        )
+        return {"workers": workers, "limits": limits}
 
 
 def serve(
+    graphs: OwnGraphs,
+    address: Address,
+    limited: Limited,
     run: Annotated[
         Path | None,
         typer.Option(
@@ -64,111 +182,15 @@ def serve(
             "or .pt and .ckpt of Chemprop), or [b]module:factory[/b]; can be "
             "repeated. By default all that ship with the package.",
             autocompletion=complete_network,
+            rich_help_panel="Network",
             show_default=False,
         ),
     ] = None,
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            "--weights",
-            help="A file of weights; with [b]--model module:factory[/b] for that model.",
-            show_default=False,
-        ),
-    ] = None,
+    weights: Path | None = None,
     trust: bool = False,
     task: str | None = None,
     return_type: str = "raw",
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file",
-            help="The graphs for your own model: a table of molecules (.csv, .tsv, .smi, "
-            ".sdf, .parquet), or PyG Data in .pt, .npz, .safetensors, .json.",
-            rich_help_panel=_GRAPHS,
-            show_default=False,
-        ),
-    ] = None,
-    graphs: str | None = None,
-    smiles_column: str | None = None,
-    label: str | None = None,
-    name_column: str | None = None,
-    encoding: str | None = None,
-    salts: str = "warn",
-    limit: int | None = None,
-    sample: int | None = None,
     data: Path | None = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            help="The address to listen on; requests from other machines need a token.",
-            rich_help_panel=_WHERE,
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, help="0 for any free port.", rich_help_panel=_WHERE
-        ),
-    ] = 8000,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--token",
-            help="The token that requests must contain; generated if one is needed.",
-            envvar="GSTARX_TOKEN",
-            rich_help_panel=_WHERE,
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--name",
-            help="Another host name of this machine; can be repeated.",
-            rich_help_panel=_WHERE,
-            show_default=False,
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            max=64,
-            help="Processes that explain; by default two to four.",
-            rich_help_panel=_LIMITED,
-            show_default=False,
-        ),
-    ] = None,
-    max_nodes: Annotated[
-        int, typer.Option(min=1, max=2_000, help="Nodes of a graph.", rich_help_panel=_LIMITED)
-    ] = _LIMITS.nodes,
-    max_text: Annotated[
-        int,
-        typer.Option(
-            min=1, max=10_000, help="Characters of a SMILES or sentence.", rich_help_panel=_LIMITED
-        ),
-    ] = _LIMITS.text,
-    max_budget: Annotated[
-        int, typer.Option(min=10, help="Evaluations of an explainer.", rich_help_panel=_LIMITED)
-    ] = _LIMITS.budget,
-    max_seconds: Annotated[
-        float, typer.Option(min=1, help="Seconds of a job.", rich_help_panel=_LIMITED)
-    ] = _LIMITS.seconds,
-    max_memory: Annotated[
-        float | None,
-        typer.Option(
-            min=0.5,
-            max=1_024,
-            help="Memory of a job, in GB; by default, from the machine's memory and the workers.",
-            rich_help_panel=_LIMITED,
-            show_default=False,
-        ),
-    ] = None,
-    max_queue: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Jobs in the queue.", rich_help_panel=_LIMITED)
-    ] = _LIMITS.queue,
 ) -> None:
     """Start the explorer, a web page that explains predictions and shows runs.
 
@@ -183,48 +205,23 @@ def serve(
             require(package, extra="web")
     from gstarx_explorer.server import ModelRefused
     from gstarx_explorer.server import serve as listen
-    from gstarx_explorer.workers import default_memory
 
-    if token is not None and len(token) < _SHORTEST_TOKEN:
-        raise WrongUse(f"--token must have {_SHORTEST_TOKEN} characters or more (got {len(token)})")
-    if token is not None and (token != token.strip() or not token.isprintable()):
-        raise WrongUse("--token must not begin or end with a space or contain a line break")
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(24)
     if run is not None and not (run / "store.json").is_file():
         raise WrongUse(f"there is no store of runs at {run}")
-    columns = {"smiles_column": smiles_column, "label": label, "name_column": name_column}
-    columns["encoding"] = encoding
-    user_graphs = own_graphs(
-        file, graphs, **columns, task=task, salts=salts, limit=limit, sample=sample
-    )
-    workers = workers or min(4, max(2, (os.cpu_count() or 2) // 2))
-    limits = Limits(
-        nodes=max_nodes,
-        text=max_text,
-        budget=max_budget,
-        seconds=max_seconds,
-        memory=default_memory(workers) if max_memory is None else int(max_memory * (1 << 30)),
-        queue=max_queue,
-        best_seconds=min(_LIMITS.best_seconds, max_seconds / 2),
-    )
+    user_graphs = own_graphs(graphs, task)
     settings = Settings(
         models=served_models(
             model or (), weights, return_type, task=task, graphs=user_graphs, trust=trust
         ),
         run=None if run is None else ServedRun(run.absolute(), run_dataset),
         data=data,
-        host=host,
-        port=port,
-        names=tuple(name or ()),
-        token=token,
-        workers=workers,
-        limits=limits,
+        **address.settings(),
+        **limited.settings(),
     )
 
     def started(address: str) -> None:
         note(f"the explorer is at {address}  (Ctrl-C stops it)")
-        if not is_loopback(host):
+        if not is_loopback(settings.host):
             note("traffic is plain HTTP: use an SSH tunnel or a TLS proxy to encrypt it")
 
     if show_progress() and any(model.required for model in settings.models):
@@ -235,32 +232,29 @@ def serve(
         raise CommandError(str(error)) from error
 
 
-def own_graphs(file: Path | None, graphs: str | None, **options: Any) -> DatasetSource | None:
+def own_graphs(options: OwnGraphs, task: str | None = None) -> DatasetSource | None:
     """The user's own graphs that the options select.
 
-    >>> own_graphs(None, None, label="active")
+    >>> own_graphs(OwnGraphs(label="active"))
     Traceback (most recent call last):
     ...
     gstarx.cli.console.WrongUse: --label goes with --file
     """
-    if file is not None and graphs is not None:
+    options.check()
+    file = options.file[0] if options.file else None
+    if file is not None and options.graphs is not None:
         raise WrongUse("use --file or --graphs, not both")
-    if options.get("limit") is not None and options.get("sample") is not None:
-        raise WrongUse("use --limit or --sample, not both")
-    own = file or graphs
+    own = file or options.graphs
     of_table = dict.fromkeys(("smiles_column", "label", "name_column", "encoding"), "--file")
     of_any = dict.fromkeys(("limit", "sample"), "--file or --graphs")
     for name, source in {**of_table, **of_any}.items():
-        if options.get(name) is not None and not (file if source == "--file" else own):
+        if getattr(options, name) is not None and not (file if source == "--file" else own):
             raise WrongUse(f"--{name.replace('_', '-')} goes with {source}")
-    if own is None:
-        return None
     if file is not None and not file.is_file():
         problem = "it is a directory" if file.is_dir() else "there is no such file"
         raise CommandError(f"--file {file}: {problem}")
-    return DatasetSource(
-        file=None if file is None else str(file.absolute()), graphs=graphs, **options
-    )
+    known = {} if file is None else {"file": str(file.absolute())}
+    return options.own_source(task=task, **known)
 
 
 def served_models(

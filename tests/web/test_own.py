@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gstarx.cli.console import CommandError, WrongUse
+from gstarx.cli.inputs import OwnGraphs
 from gstarx.models import GCN, save_model
 from gstarx.registry import DatasetSource, ModelSource
 from gstarx_bench import runs
@@ -263,7 +264,7 @@ def test_a_network_without_anything_to_read_is_a_problem(tmp_path: Path) -> None
 
 def test_options_select_the_model_of_the_table(tmp_path: Path) -> None:
     file = table(tmp_path / "t.csv", "label")
-    graphs = own_graphs(file, None, label="label", task=None, limit=3)
+    graphs = own_graphs(OwnGraphs([file], label="label", limit=3))
     assert graphs is not None
     path = weights(tmp_path / "w.safetensors", 2)
     shipped, mine = served_models(["nitro"], path, graphs=graphs)
@@ -272,13 +273,15 @@ def test_options_select_the_model_of_the_table(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="goes with one model"):
         served_models([], None, graphs=graphs)
     with pytest.raises(WrongUse, match="not both"):
-        own_graphs(file, "a:b")
+        own_graphs(OwnGraphs([file], "a:b"))
+    with pytest.raises(WrongUse, match="can be given once"):
+        own_graphs(OwnGraphs([file, file]))
     with pytest.raises(WrongUse, match="--limit goes with --file or --graphs"):
-        own_graphs(None, None, limit=3)
+        own_graphs(OwnGraphs(limit=3))
     with pytest.raises(CommandError, match="no such file"):
-        own_graphs(tmp_path / "no.csv", None)
+        own_graphs(OwnGraphs([tmp_path / "no.csv"]))
     with pytest.raises(CommandError, match="directory"):
-        own_graphs(tmp_path, None)
+        own_graphs(OwnGraphs([tmp_path]))
 
 
 def test_the_server_does_not_start_with_an_unusable_model(tmp_path: Path) -> None:
