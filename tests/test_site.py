@@ -68,3 +68,9 @@ def test_examples_in_docstrings_are_shown_as_code(pages: dict[str, str], package
     page = pages[f"reference/{package}.html"]
     assert "highlight" in page
     assert "<blockquote>" not in page
+
+
+def test_functions_that_are_methods_of_a_class_are_shown_as_its_own(pages: dict[str, str]) -> None:
+    page = pages["reference/metrics.html"]
+    for method in ("__call__", "many", "random", "curve", "best", "refine", "labels", "robust"):
+        assert f'id="gstarx.metrics.Judge.{method}"' in page

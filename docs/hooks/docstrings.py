@@ -1,5 +1,6 @@
-"""Fit docstrings to Markdown before the reference pages are built."""
+"""Fit docstrings to Markdown before the reference pages are built, and find methods."""
 
+import copy
 import re
 from typing import Any
 
@@ -37,3 +38,25 @@ class Docstrings(griffe.Extension):
         """Rewrite one docstring."""
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value)
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Show functions that a class has as its methods, such as ``best = best_selection``."""
+        for member in pkg.members.values():
+            if isinstance(member, griffe.Module):
+                self.on_package(pkg=member)
+            elif isinstance(member, griffe.Class):
+                methods_of(member)
+
+
+def methods_of(owner: griffe.Class) -> None:
+    """Put functions in the place of the attributes of a class that are only names of them."""
+    inside, module = f"{owner.package.path}.", owner.module.members
+    for name, attribute in owner.members.items():
+        value = attribute.value if isinstance(attribute, griffe.Attribute) else None
+        found = module.get(value.name) if isinstance(value, griffe.ExprName) else None
+        if isinstance(found, griffe.Alias) and found.target_path.startswith(inside):
+            found = found.final_target
+        if isinstance(found, griffe.Function):
+            method = copy.copy(found)
+            method.name, method.parent = name, owner
+            owner.members[name] = method
