@@ -59,4 +59,5 @@ def methods_of(owner: griffe.Class) -> None:
         if isinstance(found, griffe.Function):
             method = copy.copy(found)
             method.name, method.parent = name, owner
+            method.parameters = griffe.Parameters(*list(found.parameters)[1:])  # without itself
             owner.members[name] = method
