@@ -11,7 +11,7 @@ from typing import Any
 
 from gstarx._internal.processes import Worker, WorkerDied, can_fork, unordered_map, usable_cores
 from gstarx_bench.runs.resolution import ChangedInput, ResolvedRun, resolve
-from gstarx_bench.runs.rows import Task, TaskResult
+from gstarx_bench.runs.rows import RowTask, TaskResult
 from gstarx_bench.runs.specification import RunSpec
 
 #: How often a graph may crash its worker before it counts as failed.
@@ -70,7 +70,7 @@ def explain_locally(
             yield task.lost(positions[at], resolved.graph(positions[at]), reason)
 
 
-def _explain(resolved: ResolvedRun, task: Task, position: int) -> TaskResult:
+def _explain(resolved: ResolvedRun, task: RowTask, position: int) -> TaskResult:
     return task.run(position, resolved.graph(position))
 
 

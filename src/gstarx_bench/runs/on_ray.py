@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from gstarx._internal.imports import require
 from gstarx._internal.processes import usable_cores
 from gstarx_bench.runs.resolution import ChangedInput, ResolvedRun, check_versions
-from gstarx_bench.runs.rows import Task, TaskResult
+from gstarx_bench.runs.rows import RowTask, TaskResult
 
 #: Graphs in one object of the object store; a task explains a part of them.
 GRAPHS_PER_OBJECT = 256
@@ -78,7 +78,7 @@ class _Tasks:
         self,
         ray: Any,
         resolved: ResolvedRun,
-        task: Task,
+        task: RowTask,
         positions: Sequence[int],
         workers: int | None,
     ) -> None:
@@ -154,7 +154,7 @@ class _Tasks:
 
 
 def explain_graphs(
-    task: Task, chunk: list[Data], graphs: list[tuple[int, int]]
+    task: RowTask, chunk: list[Data], graphs: list[tuple[int, int]]
 ) -> tuple[float, list[tuple[int, bool, bytes]]]:
     """Explain graphs of a chunk, given by offset and position; returns seconds and rows."""
     _check_versions(tuple(task.versions.items()))

@@ -20,14 +20,23 @@ from torch_geometric.data import Data
 
 from gstarx._internal.files import atomic_path
 from gstarx.datasets import GraphDataset
+from gstarx.evaluation import Pipeline
 from gstarx.explainers import GStarX, NodeExplainer, options_for, packages_of, versions_of
-from gstarx.gnn import RULES, SINGLETONS, expected_output, hetero_of, mode_of, model_device
+from gstarx.gnn import (
+    RULES,
+    SINGLETONS,
+    ModelTask,
+    Task,
+    expected_output,
+    hetero_of,
+    model_device,
+)
 from gstarx.metrics import Reference, reference_of
 from gstarx.models import LoadedNetwork, Network, digest, load_source, load_weights
 from gstarx.registry import TASKS
 from gstarx_bench.runs.rows import (
     FORMAT,
-    Task,
+    RowTask,
     digest_of,
     identity_in,
     on_device,
@@ -97,28 +106,29 @@ class ResolvedRun:
         spec = self.spec.model_dump(mode="json")
         return {"name": self.name, "spec": spec, "spec_digest": digest_of(spec), **self.identity}
 
-    def task(self, trained: Path | None) -> Task:
+    def task(self, trained: Path | None) -> RowTask:
         """The task that explains graphs, with the trained explainer."""
         explainer = self.spec.create_explainer(self.baseline, self.reference)
         if trained is not None:
             explainer = type(explainer).load(trained)
         splits = {i: name for name, split in self.dataset.split_indices.items() for i in split}
-        return Task(
+        return RowTask(
             run_id=self.run,
             dataset=self.spec.dataset.title,
             explainer_name=self.spec.explainer.name,
-            model=self.model,
+            pipeline=Pipeline(
+                self.model,
+                seed=self.spec.seed,
+                target=self.spec.target,
+                removal=self.spec.removal,
+                task=_task_of(self.spec, self.network),
+                reference=self.reference,
+            ),
             explainer=explainer,
-            removal=self.spec.removal,
             sparsities=self.spec.sparsities,
-            seed=self.spec.seed,
             device=self.spec.device,
             splits={i: splits[i] for i in self.positions if i in splits},
             versions=self.identity["versions"],
-            target=self.spec.target,
-            mode=TASKS[self.network.task],
-            return_type=self.spec.model.return_type,
-            reference=self.reference,
             factory=self.spec.model.source if self.spec.model.factory else None,
             of_nodes=self.spec.nodes is not None,
         )
@@ -251,8 +261,7 @@ def trained_explainer(resolved: ResolvedRun, directory: Path) -> Path | None:
         resolved.model,
         graphs,
         seed=resolved.spec.seed,
-        mode=TASKS[resolved.network.task],
-        return_type=resolved.spec.model.return_type,
+        task=_task_of(resolved.spec, resolved.network),
     )
     with atomic_path(path) as unfinished:
         explainer.save(unfinished)
@@ -303,7 +312,7 @@ def _load(spec: RunSpec) -> LoadedNetwork:
         model, device = spec.model.given, torch.device(spec.device)
         if model_device(model, device) != device:
             model = copy.deepcopy(model)  # that of the user stays on its device
-        mode = mode_of(model, None)
+        mode = ModelTask.of(model).mode
         known = next((task for task, means in TASKS.items() if means == mode), "classification")
         facts = {"network": spec.model.live}
         return LoadedNetwork(model, spec.model.live, None, facts, task=spec.model.task or known)
@@ -312,6 +321,12 @@ def _load(spec: RunSpec) -> LoadedNetwork:
     assert spec.model.weights is not None
     loaded = load_weights(Path(spec.model.weights), **spec.model.options)
     return loaded if spec.model.task is None else replace(loaded, task=spec.model.task)
+
+
+def _task_of(spec: RunSpec, network: LoadedNetwork) -> Task:
+    """What the model does, in a run of graphs or of nodes."""
+    level = "graph" if spec.nodes is None else "node"
+    return Task(mode=TASKS[network.task], task_level=level, return_type=spec.model.return_type)
 
 
 def _reference(dataset: GraphDataset, network: LoadedNetwork) -> Reference | None:
@@ -383,12 +398,7 @@ def _baseline(
     if "baseline" not in spec.explainer_options(None):
         return None
     graphs = list(dataset) if spec.baseline == "all" else dataset.split(spec.baseline)
-    means = expected_output(
-        network.model,
-        graphs,
-        mode=TASKS[network.task],
-        return_type=spec.model.return_type,
-    )
+    means = expected_output(network.model, graphs, task=_task_of(spec, network))
     return tuple(float(mean) for mean in means)
 
 
@@ -399,9 +409,8 @@ def _name_defaults(
     of_values = getattr(explainer, "of", explainer)
     if not isinstance(of_values, GStarX):
         return
-    settings = of_values.settings
-    options.setdefault("value", settings.value)
-    chosen = settings.follows_graph or mode == "regression"
+    options.setdefault("value", of_values.value.name)
+    chosen = of_values.value.follows_graph or mode == "regression"
     if chosen and spec.baseline is None and spec.nodes is None:
         options["baseline"] = f"{SINGLETONS} by default"
 

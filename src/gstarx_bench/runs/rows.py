@@ -28,7 +28,7 @@ from gstarx.evaluation import Pipeline, recorded
 from gstarx.explainers import GStarX, NodeExplainer, attribute_node, graph_generator, versions_of
 from gstarx.explanation import Explanation
 from gstarx.gnn import ModelTask, WholeGraph, restored
-from gstarx.metrics import METRICS, Reference
+from gstarx.metrics import METRICS
 from gstarx.models import load_source
 from gstarx.registry import ModelSource
 from gstarx.values import Imprecise, collect_imprecise
@@ -168,7 +168,7 @@ class TaskResult(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class RowTask:
     """Explains the graphs of a run, in the same way in every worker.
 
     A row depends only on the task, the position and the graph: neither on the worker nor on what
@@ -178,19 +178,13 @@ class Task:
     run_id: str
     dataset: str
     explainer_name: str
-    model: Any
+    pipeline: Pipeline
     explainer: NodeExplainer
-    removal: str
     sparsities: tuple[float, ...]
-    seed: int
     device: str
     splits: dict[int, str]
     #: Versions of the packages that can change a number, as of the start of the run.
     versions: Mapping[str, str | None]
-    target: int | None = None
-    mode: str = "multiclass_classification"
-    return_type: str = "raw"
-    reference: Reference | None = None
     #: A model of the user's own, which other machines import instead of receiving a pickle.
     factory: ModelSource | None = None
     #: Whether positions are nodes of one graph.
@@ -199,14 +193,16 @@ class Task:
     def __getstate__(self) -> dict[str, Any]:
         if self.factory is None:
             return self.__dict__
-        return {**self.__dict__, "model": None, "_path": [p or os.getcwd() for p in sys.path]}
+        without = replace(self.pipeline, model=None)
+        return {**vars(self), "pipeline": without, "_path": [p or os.getcwd() for p in sys.path]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         sys.path.extend(entry for entry in state.pop("_path", ()) if entry not in sys.path)
         self.__dict__.update(state)
         if self.factory is not None:
             model = load_source(self.factory).model
-            self.__dict__["model"] = model.to(self.device) if hasattr(model, "to") else model
+            model = model.to(self.device) if hasattr(model, "to") else model
+            self.__dict__["pipeline"] = replace(self.pipeline, model=model)
 
     def run(self, position: int, data: Data) -> TaskResult:
         """Explain one graph; an error becomes part of the row."""
@@ -246,17 +242,18 @@ class Task:
     def _explain_node(self, node: int, data: Data) -> dict[str, Any]:
         """Scores of the players of a node, as :func:`gstarx.explain_nodes` computes them."""
         assert isinstance(self.explainer, GStarX)
-        task = ModelTask(self.mode, "node", self.return_type, self.target, node)
+        model = self.pipeline.model
+        task = replace(self.pipeline.model_task, target=self.pipeline.target, index=node)
         start = time.perf_counter()
-        with restored(self.model):
-            whole_graph = _whole_graph_of(self.run_id, self.model, data, task)
-            generator = graph_generator(self.seed, node)
+        with restored(model):
+            whole_graph = _whole_graph_of(self.run_id, model, data, task)
+            generator = graph_generator(self.pipeline.seed, node)
             attribution, seconds = attribute_node(
-                self.explainer, self.model, data, task, whole_graph, generator
+                self.explainer, model, data, task, whole_graph, generator
             )
             explanation = Explanation.of(
                 replace(attribution, prediction=whole_graph.node_outputs),
-                self.model,
+                model,
                 data,
                 task,
                 method=self.explainer.method or "gstarx",
@@ -271,20 +268,11 @@ class Task:
     def _explain(self, position: int, data: Data) -> dict[str, Any]:
         if self.of_nodes:
             return self._explain_node(position, data)
-        pipeline = Pipeline(
-            self.model,
-            seed=self.seed,
-            target=self.target,
-            removal=self.removal,
-            mode=self.mode,
-            return_type=self.return_type,
-            reference=self.reference,
-        )
-        with restored(self.model):
+        with restored(self.pipeline.model):
             start = time.perf_counter()
-            explanation = pipeline.explain(self.explainer, data, position)
+            explanation = self.pipeline.explain(self.explainer, data, position)
             wall = time.perf_counter() - start
-            evaluated = pipeline.evaluate(
+            evaluated = self.pipeline.evaluate(
                 data, explanation, sparsities=self.sparsities, rules=list(RULES)
             )
         row: dict[str, Any] = {**recorded(explanation), "wall_seconds": wall}
@@ -296,7 +284,7 @@ class Task:
             ]
             for metric in METRICS:
                 row[prefix + metric] = [getattr(m, metric) for m in evaluated[rule].metrics]
-        if self.mode == "regression":
+        if self.pipeline.reference is not None:
             row["clipped"] = [m.clipped for m in evaluated["top"].metrics]
         return row
 

@@ -258,7 +258,7 @@ class ExplainerSpec(_Checked):
 
     @model_validator(mode="after")
     def _known_options(self) -> Self:
-        valid = valid_options(self.name)
+        valid = options_of(self.name)
         for option in self.options:
             if option in _SET_BY_RUN and (option != "reference" or _takes_reference(self.name)):
                 raise ValueError(f"option {option!r} is set by the run: {_SET_BY_RUN[option]}")
@@ -414,7 +414,7 @@ class RunSpec(_Checked):
 
     def explainer_options(self, baseline: Any) -> dict[str, Any]:
         """The options that the run passes to the explainer, beyond the dataset's settings."""
-        valid = valid_options(self.explainer.name)
+        valid = options_of(self.explainer.name)
         options: dict[str, Any] = dict(self.explainer.options)
         if "removal" in valid:
             options.setdefault("removal", self.removal)
@@ -436,12 +436,6 @@ def _still_here(given: _Given | None, what: str) -> _Given:
 def _takes_reference(name: str) -> bool:
     """Whether ``reference`` is that of the metrics, which oracles optimize, and not of features."""
     return name in EXPLAINERS and EXPLAINERS[name].oracle
-
-
-def valid_options(name: str) -> tuple[str, ...]:
-    """The options of an explainer; the published configuration takes those of GStarX too."""
-    inherited = options_of("gstarx") if name == "gstarx_published" else ()
-    return tuple(dict.fromkeys((*options_of(name), *inherited)))
 
 
 def as_spec(source: RunSpec | Mapping[str, Any] | str | os.PathLike[str]) -> RunSpec:
