@@ -112,7 +112,7 @@ class _OfAllSets(Value):
     """A value that needs all coalitions, whoever communicates with whom."""
 
     def count(self, graph: CommunicationGraph, limit: int) -> int:
-        return int(2 ** min(graph.num_nodes, 63) - 1)
+        return int(2**graph.num_nodes - 1)
 
     def certain(
         self, graph: CommunicationGraph, coalitions: Coalitions, *, exact: bool
