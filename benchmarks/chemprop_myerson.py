@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from benchmarks.players import add_row, rows_of
-from gstarx import explain
+from gstarx import Myerson, explain
 
 ROWS = Path(__file__).parent / "results" / "chemprop_myerson.csv"
 _FIELDS = ("atoms", "method", "package", "evaluations", "cpu_seconds", "error")
@@ -58,8 +58,8 @@ class Case:
         self.molgraph = SimpleMoleculeMolGraphFeaturizer()(Chem.MolFromSmiles(MOLECULES[atoms]))
 
     def ours(self, **options: Any) -> Any:
-        shared = {"mode": "regression", "value": "myerson", "baseline": 0}
-        return explain(self.model, self.graph, **shared, **options)
+        options = {"value": "myerson", **options}
+        return explain(self.model, self.graph, task="regression", baseline=0, **options)
 
     def theirs(self) -> Any:
         from myerson.chemprop_explain import MyersonExplainer
@@ -137,7 +137,7 @@ def _equal_error(case: Case, scores: Any) -> None:
     for budget in _BUDGETS:
         spent, error = _error(
             lambda seed, k=budget: case.ours(
-                estimator="sampled", budget=k, seed=seed
+                value=Myerson(estimator="sampled"), budget=k, seed=seed
             ).scores.numpy(),
             scores,
         )

@@ -29,9 +29,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from gstarx import GNNGame, explain_nodes
+from gstarx import GameOptions, GNNGame, explain_nodes
 from gstarx._internal.processes import forked_map
 from gstarx.gnn import ModelTask, WholeGraph
+from gstarx.players import Edges
 from gstarx.values import (
     PrecisionWarning,
     banzhaf_value_sampled,
@@ -51,9 +52,8 @@ _SETTINGS = {
     "coauthor_physics": ("coauthor_physics_gcn", *_COAUTHOR),
 }
 _GAME: dict[str, Any] = {
-    "players": "edges",
-    "directed": True,
-    "computation_graph": "gnnshap",
+    "players": Edges(directed=True),
+    "game": GameOptions(computation_graph="gnnshap"),
     "payoff": "prob",
 }
 _CUTS = (("fid_minus", "0.3"), ("fid_minus", "0.6"), ("fid_plus", "10"), ("fid_plus", "30"))

@@ -26,7 +26,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.explain import CaptumExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, SAGEConv, to_hetero
 
-from gstarx import GameOptions, explain
+from gstarx import GameOptions, Passes, explain
 from gstarx_bench.datasets import bibliography, planted_reasons
 
 Node = tuple[str, int]
@@ -242,7 +242,7 @@ def neighborhoods() -> None:
         node = explained_papers(model, data, 1)[0]
         for method in ("Shapley", "Banzhaf", "Myerson", "HN"):
             _neighborhood(model, data, node, method)
-        _neighborhood(model, data, node, "Shapley", share=False)
+        _neighborhood(model, data, node, "Shapley", passes=Passes(share=False))
 
 
 def _neighborhood(

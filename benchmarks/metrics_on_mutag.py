@@ -72,12 +72,12 @@ def main() -> None:
 def _scores(model: object, graphs: list[Data], baseline: object) -> dict[str, list]:
     exact = {"baseline": baseline, "budget": 1_000_000, "progress": False}
     found = {
-        "exact HN": explain_many(model, graphs, **exact),
+        "exact HN": explain_many(model, graphs, value="hn", **exact),
         "exact Myerson": explain_many(model, graphs, value="myerson", **exact),
     }
     assert all(e.exact for own in found.values() for e in own)
     published = GStarX.as_published(baseline=baseline)
-    options = {**vars(published.settings), **published.game_options}
+    options = {"value": published.value, **published.game_options}
     for seed in range(_SEEDS):
         name = f"as published, seed {seed}"
         found[name] = explain_many(model, graphs, seed=seed, progress=False, **options)

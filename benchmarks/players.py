@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch_geometric.utils import k_hop_subgraph
 
-from gstarx import CommunicationGraph, datasets, explain, metrics
+from gstarx import HN, CommunicationGraph, datasets, explain, metrics
 from gstarx.explainers.gnn_explainer import GNNExplainer
 from gstarx_bench.explainers.pg_explainer import PGExplainer
 from gstarx_bench.models import load_published_checkpoint
@@ -169,41 +169,41 @@ def _gnn_explainer(setting: tuple[float, float, bool]) -> GNNExplainer:
 _Method = Callable[..., tuple[Any, Any]]
 
 
-def methods(name: str, train: Callable[[], Any], **task: Any) -> dict[str, _Method]:
+def methods(name: str, train: Callable[[], Any], task: str = "graph") -> dict[str, _Method]:
     """Edge explainers by name."""
     _, model = loaded(name)
 
     def ours(value: str) -> _Method:
         def mask(data: Any, seed: int, **where: Any) -> tuple[Any, Any]:
             options = {"players": "edges", "value": value, "budget": _BUDGET, "seed": seed}
-            explanation = explain(model, data, **options, **task, **where)
+            explanation = explain(model, data, task=task, **options, **where)
             return explanation, explanation.edge_mask
 
         return mask
 
     def means(value: str) -> _Method:
         def mask(data: Any, seed: int, **where: Any) -> tuple[Any, Any]:
-            options = {"value": value, "edge_mask": True, "budget": _BUDGET, "seed": seed}
-            if task.get("task_level", "graph") == "graph":
+            options = {"value": value, "budget": _BUDGET, "seed": seed}
+            if task == "graph":
                 options["baseline"] = "uniform"
-            explanation = explain(model, data, **options, **task, **where)
-            return explanation, explanation.edge_mask
+            explanation = explain(model, data, task=task, **options, **where)
+            return explanation, explanation.score_edges().edge_mask
 
         return mask
 
     def learned(explainer: Any) -> _Method:
         def mask(data: Any, seed: int, **where: Any) -> tuple[Any, Any]:
-            explanation = explainer.explain(model, data, seed=seed, **task, **where)
+            explanation = explainer.explain(model, data, seed=seed, task=task, **where)
             return explanation, explanation.edge_mask
 
         return mask
 
     @cache
     def trained() -> PGExplainer:
-        return PGExplainer().fit(model, train(), seed=0, **task)
+        return PGExplainer().fit(model, train(), seed=0, task=task)
 
     def predicted(data: Any, seed: int, **where: Any) -> tuple[Any, Any]:
-        explanation = trained().explain(model, data, seed=seed, **task, **where)
+        explanation = trained().explain(model, data, seed=seed, task=task, **where)
         # its weights are 0 or 1 to the last digit: what ranks edges are their logits
         return explanation, explanation.distinct_edge_mask
 
@@ -296,7 +296,7 @@ def shapes() -> None:
     right = model(data.x, data.edge_index).argmax(dim=1) == data.y
     nodes = (data.test_mask & data.truth & right).nonzero()[:, 0].tolist()
     done = {(row["data"], row["graph"], row["method"]) for row in rows_of(ROWS)}
-    by_name = methods("ba_shapes", lambda: [data], task_level="node")
+    by_name = methods("ba_shapes", lambda: [data], "node")
     for node in nodes:
         inside = field_of(data, node)
         house = (data.motif == data.motif[node]).nonzero()[:, 0].tolist()
@@ -316,7 +316,7 @@ def shapes() -> None:
                 "edge_auroc": _shapes_auroc(mask, data, node),
                 **_node_auroc(explanation, house, inside.numpy()),
             }
-            where = {"task_level": "node", "index": node}
+            where = {"task": "node", "index": node}
             add_row(ROWS, _FIELDS, row | _fidelities(model, data, mask, **where))
 
 
@@ -331,8 +331,8 @@ def cost() -> None:
         row: list[float] = []
         for players in ("nodes", "edges"):
             start = time.process_time()
-            options = {"value": "hn", "estimator": "exact", "budget": 10**8}
-            explained = explain(model, data, players=players, **options)
+            value = HN(estimator="exact")
+            explained = explain(model, data, players=players, value=value, budget=10**8)
             row += [explained.evaluations, time.process_time() - start]
         spent.append(row)
         print("cost", *counted[-1], *(f"{number:.4g}" for number in row), flush=True)

@@ -26,12 +26,12 @@ def main() -> None:
         return
     model, graphs, baseline = found
     published = GStarX.as_published(baseline=baseline)
-    options = {**vars(published.settings), **published.game_options}
+    options = {"value": published.value, **published.game_options}
     _run(model, graphs, options)
     work = []
     for data in graphs:
         game = GNNGame(model, data, baseline=baseline)
-        published.settings.allocate(game, game.graph, seed=len(work))
+        published.budgeted.allocate(game, game.graph, seed=len(work))
         work.append((game, game._scores.cache.masks(0, game.evaluations)))
     _, size = best_forward_seconds(work)
     fives = [slice(start, start + 5) for start in range(0, len(graphs), 5)]

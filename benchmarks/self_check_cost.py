@@ -29,8 +29,8 @@ def main() -> None:
         if GNNGame(model, data).graph.count_connected_coalitions(_MOST) <= _MOST
     ]
     published = GStarX.as_published(baseline=baseline)
-    options = {**vars(published.settings), **published.game_options}
-    del options["check"]
+    options = {"value": published.value, **published.game_options}
+    del options["passes"]
 
     def exactly(check: bool) -> None:
         for data in small:

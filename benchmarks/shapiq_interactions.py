@@ -41,7 +41,7 @@ def main() -> None:
     molecules = [data for data in load("nitro") if int(data.y) == 1]
     small = next(data for data in molecules if data.num_nodes == 13)
     large = next(data for data in molecules if data.num_nodes >= 18)
-    regression: dict[str, Any] = {"mode": "regression", "baseline": 0.0}
+    regression: dict[str, Any] = {"task": "regression", "baseline": 0.0}
     cases: list[tuple[str, Any, Data, dict[str, Any]]] = [
         ("nitro, 13 atoms", network, small, {"target": 1}),
         (f"nitro, {large.num_nodes} atoms", network, large, {"target": 1, "budget": 5_000}),

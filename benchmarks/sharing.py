@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 
-from gstarx import HN, GNNGame, Passes, datasets, explain
+from gstarx import HN, Banzhaf, GNNGame, Passes, Shapley, datasets, explain
 from gstarx.graphs import CommunicationGraph
 from gstarx.models import GAT
 from gstarx_bench.models import load_published_checkpoint
@@ -107,18 +107,18 @@ def _exact(title: str, model: Any, name: str) -> None:
 
 def _sampled(title: str, model: Any, name: str) -> None:
     data = _molecules(name, 25_000, 1_200_000, 2)
-    for value in ("shapley", "banzhaf"):
-        options: dict[str, Any] = {"value": value, "estimator": "sampled", "budget": 10_000}
+    for value in (Shapley(estimator="sampled"), Banzhaf(estimator="sampled")):
         ratios = []
         for one in data:
 
-            def run(share: Any, one: Data = one, options: Any = options) -> None:
-                explain(model, one, seed=0, passes=Passes(share=share), **options)
+            def run(share: Any, one: Data = one, value: Any = value) -> None:
+                passes = Passes(share=share)
+                explain(model, one, value=value, budget=10_000, seed=0, passes=passes)
 
             shared, plain = _turns(run)
             ratios.append(plain / shared)
         print(
-            f"10,000 sampled coalitions, {value}, {title}: "
+            f"10,000 sampled coalitions, {value.name}, {title}: "
             f"{', '.join(f'{ratio:.1f}' for ratio in ratios)} times",
             flush=True,
         )

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from gstarx.explainers import create, explain
 from gstarx.gnn import GNNGame, expected_output
 from gstarx.graphs import CommunicationGraph
-from gstarx.values import coalition_weights
+from gstarx.values import Subgraphs, coalition_weights
 from reproduction.grids import Cell, Grid
 from reproduction.setups import SETUPS, load_weights
 
@@ -24,20 +24,14 @@ def cost_of_subsets() -> Grid:
     """Is the cost linear in the number of subsets J? MUTAG, as published, J from n to 32 n."""
     model, graphs, baseline = _task("mutag-gcn")
     rows: list[tuple[Cell, ...]] = []
-    options: dict[str, Any] = {
-        "value": "hn",
-        "estimator": "subgraphs",
-        "inner": "iterated",
-        "baseline": baseline,
-        "seed": 0,
-    }
-    explain(model, graphs[0], **options)
+    explain(model, graphs[0], value=Subgraphs(), baseline=baseline, seed=0)
     for times in (1, 2, 4, 8, 16, 32):
         start = time.process_time()
         evaluated = 0
         for data in graphs:
             wanted = times * int(data.num_nodes)
-            evaluated += explain(model, data, num_samples=wanted, **options).evaluations
+            value = Subgraphs(num_samples=wanted)
+            evaluated += explain(model, data, value=value, baseline=baseline, seed=0).evaluations
         spent = time.process_time() - start
         rows.append(
             (f"{times} n", f"{1e3 * spent / len(graphs):.1f} ms", round(evaluated / len(graphs)))

@@ -14,7 +14,7 @@ from gstarx.explainers import create, explain
 from gstarx.games import TableGame
 from gstarx.gnn import expected_output
 from gstarx.graphs import CommunicationGraph
-from gstarx.metrics import evaluate
+from gstarx.metrics import Judge
 from gstarx.values import c_shapley_value, hn_value, myerson_value, shapley_value
 from gstarx_bench.datasets.sentences import sentence_graph
 from reproduction.grids import Cell, Grid
@@ -128,8 +128,9 @@ def molecule() -> Figure:
         explanations[label] = explanation
     rows: list[tuple[Cell, ...]] = []
     printed_fidelity = paper()["figure_3"]["inverse_fidelity"]
+    judge = Judge(model)
     for label, nodes in chosen.items():
-        judged = evaluate(model, data, nodes)
+        judged = judge(data, nodes)
         printed = printed_fidelity.get(
             {"ground truth (NO₂)": "ground truth", "oxygens of NO₂": "GStarX"}.get(label, "")
         )
@@ -145,7 +146,7 @@ def molecule() -> Figure:
         )
     header = ("selection", "atoms", "H-fidelity", "fidelity", "inverse fidelity", "paper")
     shown = {label: one for label, one in explanations.items() if one.node_scores is not None}
-    picture = compare(data, shown, judge=Judge(model), sparsity=1 - size / int(data.num_nodes))
+    picture = compare(data, shown, judge=judge, sparsity=1 - size / int(data.num_nodes))
     return Figure(Grid("figure_3", header, tuple(rows)), (("molecule-28", picture),))
 
 
