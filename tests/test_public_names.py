@@ -269,7 +269,7 @@ PUBLIC = {
         "train",
     },
     "gstarx_bench.summary": {"SummaryRow", "summarize"},
-    "gstarx_explorer": {"Limits", "ServedModel", "ServedRun", "Settings"},
+    "gstarx_explorer": {"Kept", "Limits", "ServedModel", "ServedRun", "Settings"},
 }
 
 

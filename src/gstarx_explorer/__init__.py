@@ -4,6 +4,6 @@ The server passes JSON between browsers and worker processes and never imports t
 call the other packages.
 """
 
-from gstarx_explorer.settings import Limits, ServedModel, ServedRun, Settings
+from gstarx_explorer.settings import Kept, Limits, ServedModel, ServedRun, Settings
 
-__all__ = ["Limits", "ServedModel", "ServedRun", "Settings"]
+__all__ = ["Kept", "Limits", "ServedModel", "ServedRun", "Settings"]

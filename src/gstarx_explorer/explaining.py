@@ -18,7 +18,7 @@ from gstarx import explainers
 from gstarx.datasets import title_of
 from gstarx.drawing import Subject as Drawn
 from gstarx.drawing import at_stake_in, color_limit, faint_words, is_faint
-from gstarx.evaluation import Evaluated, Pipeline
+from gstarx.evaluation import Evaluated, Pipeline, recorded
 from gstarx.explainers import with_settings
 from gstarx.gnn import expected_output, hetero_of
 from gstarx.metrics import Faithfulness
@@ -353,17 +353,10 @@ def _evaluated(task: _Task, explanation: Explanation) -> dict[str, Any]:
 
 def _drawn_scores(explanation: Explanation, *, of_nodes: bool) -> tuple[Any, Any]:
     """Scores and standard errors of everything that is drawn, ``None`` where none are known."""
-    scores, errors = explanation.scores, explanation.std_errors
     if not of_nodes:
-        return scores, errors
-    if explanation.player_kind != "nodes":
-        by_group = explanation.player_kind == "groups" and explanation.node_scores is None
-        return explanation.node_mask[:, 0] if by_group else explanation.node_scores, None
-    if scores is None or errors.isnan().all():
-        return explanation.node_scores, None
-    everywhere = np.zeros(int(explanation.num_nodes or 0))
-    everywhere[explanation.players.numpy()] = errors.numpy()
-    return explanation.node_scores, everywhere
+        return explanation.scores, explanation.std_errors
+    known = recorded(explanation)
+    return known["scores"], known["std_errors"]
 
 
 def _colors(scores: Any, explanation: Explanation, noun: str) -> dict[str, Any]:

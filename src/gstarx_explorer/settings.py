@@ -29,6 +29,15 @@ from gstarx_explorer.messages import Refused
 
 
 @dataclass(frozen=True)
+class Kept:
+    """How many finished jobs are kept, for how many seconds, and how many bytes of them."""
+
+    jobs: int = 100
+    seconds: float = 600.0
+    bytes: int = 32 << 20
+
+
+@dataclass(frozen=True)
 class Limits:
     """How much one request may ask for."""
 
@@ -56,10 +65,8 @@ class Limits:
     body: int = 1 << 16
     #: Bytes that a worker may grow by during one job.
     memory: int = 1 << 30
-    #: How many finished jobs are kept, for how long, and their total size.
-    kept_jobs: int = 100
-    kept_seconds: float = 600.0
-    kept_bytes: int = 32 << 20
+    #: Finished jobs.
+    kept: Kept = Kept()
 
 
 @dataclass(frozen=True)

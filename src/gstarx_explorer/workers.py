@@ -212,12 +212,12 @@ class JobQueue:
 
     def forget(self) -> None:
         """Delete finished jobs that are old, and the oldest if they are too many or too large."""
-        now = time.monotonic()
+        now, kept = time.monotonic(), self._limits.kept
         finished = [(job.ended_at, job) for job in self._jobs.values() if job.ended_at is not None]
         count, size = len(finished), sum(job.size for _, job in finished)
         for ended_at, job in sorted(finished, key=lambda each: each[0]):
-            old = now - ended_at > self._limits.kept_seconds
-            if not (old or count > self._limits.kept_jobs or size > self._limits.kept_bytes):
+            old = now - ended_at > kept.seconds
+            if not (old or count > kept.jobs or size > kept.bytes):
                 break
             del self._jobs[job.id]
             count, size = count - 1, size - job.size

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gstarx_explorer import Limits, app, workers
+from gstarx_explorer import Kept, Limits, app, workers
 from gstarx_explorer.messages import Refused
 from gstarx_explorer.workers import Job, JobQueue
 
-LIMITS = Limits(queue=2, kept_jobs=2)
+LIMITS = Limits(queue=2, kept=Kept(jobs=2))
 
 
 def parsed(events: list[str]) -> list[dict[str, Any]]:
@@ -71,13 +71,13 @@ def test_finished_jobs_are_deleted_by_age_number_and_size() -> None:
         return kept
 
     assert asyncio.run(script(LIMITS)) == [False, False, True, True]
-    assert asyncio.run(script(replace(LIMITS, kept_seconds=-1.0))) == [False] * 4
-    assert asyncio.run(script(replace(LIMITS, kept_bytes=1))) == [False] * 4
+    assert asyncio.run(script(replace(LIMITS, kept=Kept(seconds=-1.0)))) == [False] * 4
+    assert asyncio.run(script(replace(LIMITS, kept=Kept(bytes=1)))) == [False] * 4
 
 
 def test_unfinished_jobs_are_never_deleted() -> None:
     async def script() -> None:
-        job_queue = JobQueue(replace(LIMITS, kept_seconds=-1.0, kept_bytes=0))
+        job_queue = JobQueue(replace(LIMITS, kept=Kept(seconds=-1.0, bytes=0)))
         waiting, running = await job_queue.add({}), await job_queue.add({})
         await job_queue.take()
         job_queue.forget()
