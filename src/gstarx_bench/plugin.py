@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gstarx.registry import (
@@ -64,9 +63,8 @@ EXPLAINERS = (
             Option.integer("min_atoms", "Size of a set at which a walk ends.", None, 1, 50),
             Option.integer("expand_atoms", "Nodes considered at each step.", None, 1, 50),
             Option.number("c_puct", "Weight of exploration.", None, 0.0, 100.0),
-            # each sample has a set in and out, and up to 50 sets are scored together
             Option.integer(
-                "sample_num", "Samples for the worth of a set.", 100, 1, 1_000, counted=100
+                "sample_num", "Samples for the worth of a set.", 100, 1, 1_000, counted=True
             ),
             REMOVAL,
         ),
@@ -79,7 +77,7 @@ EXPLAINERS = (
         "A linear surrogate fitted to parts of the graph, close to Shapley values.",
         (
             Option.integer(
-                "num_samples", "Parts of the graph to evaluate.", None, 10, 50_000, counted=1
+                "num_samples", "Parts of the graph to evaluate.", None, 10, 50_000, counted=True
             ),
             Option.integer("max_size", "Largest set taken systematically.", 3, 1, 5),
             Option.choice(
@@ -139,11 +137,8 @@ EXPLAINERS = (
         "Shapley values among the nodes within some hops.",
         (
             Option.integer("hops", "Radius of the neighborhood.", 3, 0, 10),
-            replace(
-                Option.integer(
-                    "sample_num", "Random orders for each node.", 50, 1, 1_000, counted=2
-                ),
-                per_node=True,
+            Option.integer(
+                "sample_num", "Random orders for each node.", 50, 1, 1_000, counted=True
             ),
             *GAME,
         ),

@@ -34,7 +34,7 @@ _BUDGET = Option.integer(
     None,
     10,
     1_000_000,
-    counted=1,
+    counted=True,
 )
 _PAYOFF = Option.choice(
     "payoff",

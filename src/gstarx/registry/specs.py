@@ -40,10 +40,7 @@ class Option:
     minimum, maximum
         Of a number, as the explorer accepts it.
     counted
-        How many coalitions are held in memory for each one that the option counts; 0 if it counts
-        none.
-    per_node
-        Whether that is for every node.
+        Whether it counts evaluations or samples, which a server limits.
     """
 
     name: str
@@ -53,12 +50,18 @@ class Option:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
-    counted: int = 0
-    per_node: bool = False
+    counted: bool = False
 
     @classmethod
     def integer(
-        cls, name: str, about: str, default: int | None, low: int, high: int, *, counted: int = 0
+        cls,
+        name: str,
+        about: str,
+        default: int | None,
+        low: int,
+        high: int,
+        *,
+        counted: bool = False,
     ) -> Option:
         """An integer between bounds."""
         return cls(name, about, "integer", default, minimum=low, maximum=high, counted=counted)
