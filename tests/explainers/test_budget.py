@@ -133,7 +133,7 @@ def test_a_model_of_nodes_is_refused_before_a_larger_budget_is_asked_for() -> No
     data = Data(x=torch.randn(40, 3), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
     nodes = GCN(3, 8, 2, readout=None)
     with pytest.raises(ValueError, match=r"pass task='node' and index="):
-        explain(nodes, data, budget=40)
+        explain(lambda x, edge_index: nodes(x, edge_index), data, budget=40)
 
 
 @pytest.mark.parametrize(

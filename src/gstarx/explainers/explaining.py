@@ -256,7 +256,7 @@ def explain_many(
     how: dict[str, Any] = {"what": "graph", "on_error": on_error, "progress": progress}
     with restored(model), closing(one_by_one(calls, explained, places, imprecise, **how)) as made:
         results = list(made)
-    summarize_imprecise(imprecise, len(graphs), "graphs")
+    summarize_imprecise(imprecise, len(graphs), "graphs", stacklevel=3)
     return results
 
 
