@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gstarx import Judge, datasets, explain_many
+from gstarx import Judge, Shapley, datasets, explain_many
 from gstarx.explainers import create, graph_generator
 from gstarx.models import pretrained, shipped_path
 from gstarx.registry import ModelSource
@@ -52,7 +52,10 @@ def test_explain_many(expected: dict[int, np.ndarray]) -> None:
     model, _ = pretrained("nitro")
     data = datasets.load("nitro")
     graphs = [data[position] for position in range(max(POSITIONS) + 1)]
-    explained = explain_many(model, graphs, value="shapley", seed=SEED, progress=False, **OPTIONS)
+    value = Shapley(estimator=OPTIONS["estimator"])
+    explained = explain_many(
+        model, graphs, value=value, budget=OPTIONS["budget"], seed=SEED, progress=False
+    )
     for position in POSITIONS:
         assert_same(explained[position].scores, expected[position])
 

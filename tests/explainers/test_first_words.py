@@ -57,7 +57,9 @@ def test_a_forgotten_task_level_is_suggested() -> None:
     with pytest.raises(
         ValueError, match=r"\(got \(3, 2\)\); for a model with a row per node, pass"
     ):
-        explain(model, PATH)
+        explain(lambda x, edge_index: model(x, edge_index), PATH)
+    with pytest.raises(ValueError, match="task='node' needs index=..., the node to explain"):
+        explain(model, PATH)  # which says what it does
     for several in ([0, 1], torch.tensor([0, 1])):
         with pytest.raises(TypeError, match="explain several nodes with explain_nodes"):
             explain(model, PATH, index=several, task="node")  # type: ignore[arg-type]
@@ -71,7 +73,9 @@ def test_a_model_that_knows_its_mode_is_not_asked_for_it() -> None:
     assert torch.equal(listed.scores, explanation.scores)  # type: ignore[union-attr]
     assert create("leave_one_out").explain(_Regression(), PATH).mode == "regression"
     # what the caller says holds
-    with pytest.raises(ValueError, match="mode must be one of"):
+    with pytest.raises(ValueError, match="its mode is 'regression', and task says 'binary_class"):
+        explain(_Regression(), PATH, task="binary")
+    with pytest.raises(ValueError, match="there is no task 'no mode'"):
         explain(_Regression(), PATH, task="no mode")
     other = GCN(3, 8, 2).eval()
     other.mode = "fast"  # type: ignore[assignment]

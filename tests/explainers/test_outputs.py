@@ -338,7 +338,7 @@ def test_arguments_by_type_that_no_part_of_a_graph_has_are_named() -> None:
             return super().forward(x_dict, edge_index_dict)
 
     data = small()
-    ask = explainer(seeded(Choosing), "node", node_type="paper")
+    ask = explainer(seeded(Choosing), "node", task={"node_type": "paper"})
     chosen = {"paper": torch.tensor([0, 1]), "author": torch.tensor([1, 0])}
     with pytest.raises(ValueError, match=r"edge_label_index must have a row for each of the 3"):
         ask(data.x_dict, data.edge_index_dict, index=0, edge_label_index=chosen)

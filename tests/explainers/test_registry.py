@@ -194,7 +194,7 @@ def test_the_target_may_be_chosen(name: str) -> None:
     explainer = ready(name, model)
     for target in range(CLASSES):
         assert explainer.explain(model, graph("ring"), seed=0, target=target).target == target
-    with pytest.raises(TypeError, match="unexpected keyword argument 'modus'"):
+    with pytest.raises(TypeError, match="no keyword 'modus'; did you mean 'model'"):
         explainer.explain(model, graph("ring"), modus="x")
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gstarx import Explanation, GNNGame, expected_output, explain, explain_many
+from gstarx import Explanation, GNNGame, Passes, Task, expected_output, explain, explain_many
 from tests.cli.commands import found, gstarx, refused
 from tests.shared import UNTRAINED
 
@@ -29,7 +29,6 @@ pytestmark = [
 
 from chemprop.models import save_model  # noqa: E402
 
-from gstarx import Passes
 from gstarx.integrations import chemprop  # noqa: E402
 from gstarx.registry import ModelSource  # noqa: E402
 from tests.integrations.networks import (  # noqa: E402
@@ -75,9 +74,9 @@ def test_raw_outputs_are_logits_of_the_same_probabilities() -> None:
         mpnn, graph = network(name), chemprop.graph(PARACETAMOL)
         raw, probs = chemprop.wrap(mpnn), chemprop.wrap(mpnn, return_type="probs")
         target = "all" if raw.task != "binary" else 1
-        options = {"mode": raw.mode, "target": target, "payoff": "prob", "baseline": 0.0}
-        one = explain(raw, graph, value="myerson", **options)
-        other = explain(probs, graph, value="myerson", task={"return_type": "probs"}, **options)
+        options: dict[str, Any] = {"target": target, "payoff": "prob", "baseline": 0.0}
+        one = explain(raw, graph, task=raw.mode, **options)
+        other = explain(probs, graph, task=Task(raw.mode, return_type="probs"), **options)
         assert torch.allclose(one.scores, other.scores, atol=1e-5)
 
 
@@ -95,7 +94,7 @@ def test_worths_are_predictions_of_parts_and_shared_embeddings_change_nothing(
     mpnn = network("regression", aggregation, passing, undirected=undirected)
     model, graph = chemprop.wrap(mpnn), chemprop.graph("CC(=O)Oc1ccccc1")
     coalitions = all_coalitions(10)
-    options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
+    options: dict[str, Any] = {"task": "regression", "payoff": "raw"}
     plain = GNNGame(model, graph, passes=Passes(share=False), **options)(coalitions)
     shared = GNNGame(model, graph, passes=Passes(share=True), **options)
     assert np.allclose(shared(coalitions), plain, rtol=1e-4, atol=1e-4)
@@ -196,7 +195,7 @@ def test_descriptors_of_atoms_come_and_go_with_their_atoms() -> None:
     mpnn.bn = torch.nn.Identity()
     mpnn.X_d_transform = torch.nn.Identity()
     model = chemprop.wrap(mpnn)
-    options: dict[str, Any] = {"mode": "regression", "payoff": "raw"}
+    options: dict[str, Any] = {"task": "regression", "payoff": "raw"}
     coalitions = all_coalitions(11)[::7]
     plain = GNNGame(model, graph, passes=Passes(share=False), **options)(coalitions)
     assert np.allclose(
@@ -233,7 +232,7 @@ def test_graphs_of_a_batch_keep_their_reverse_bonds() -> None:
 
 def test_many_molecules_get_the_scores_that_each_gets_alone() -> None:
     model, graphs = chemprop.wrap(network()), [chemprop.graph(smiles) for smiles in MOLECULES]
-    options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
+    options: dict[str, Any] = {"task": "regression", "value": "myerson"}
     together = explain_many(model, graphs, progress=False, **options)
     for graph, explanation in zip(graphs, together, strict=True):
         assert isinstance(explanation, Explanation)
@@ -250,10 +249,8 @@ def test_other_explainers_take_it_too() -> None:
         from gstarx.explainers import create
 
         model, graph = chemprop.wrap(network()), chemprop.graph("CC(=O)Nc1ccccc1")
-        explanation = create(explainer).explain(
-            model, graph, seed=0, edge_mask=True, task="regression"
-        )
-        assert explanation.edge_mask.shape == (20,)
+        explanation = create(explainer).explain(model, graph, seed=0, task="regression")
+        assert explanation.score_edges().edge_mask.shape == (20,)
 
 
 def test_bonds_and_fragments_are_scored() -> None:
@@ -261,8 +258,8 @@ def test_bonds_and_fragments_are_scored() -> None:
 
     model = chemprop.wrap(trained("regression"))
     explanation = explain(
-        model, chemprop.graph(PARACETAMOL), value="myerson", edge_mask=True, task="regression"
-    )
+        model, chemprop.graph(PARACETAMOL), value="myerson", task="regression"
+    ).score_edges()
     assert explanation.edge_mask.shape == (22,)
     groups = {group.name: group.score for group in group_scores(explanation.scores, PARACETAMOL)}
     assert groups["hydroxyl"] > 0.3  # the network has learned to count oxygen
@@ -280,7 +277,7 @@ def test_the_order_of_atoms_is_that_of_the_molecule() -> None:
     assert other.atoms == [graph.atoms[at] for at in order]
     assert "smiles" not in other  # no SMILES has its atoms in this order
     model = chemprop.wrap(network())
-    options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
+    options: dict[str, Any] = {"task": "regression", "value": "myerson"}
     scores = explain(model, graph, **options).scores
     found = explain(model, other, **options)
     assert torch.allclose(found.scores, scores[order], rtol=1e-4, atol=1e-4)
@@ -392,7 +389,7 @@ def test_metrics_and_scalers_in_a_file_are_read_safely(tmp_path: Path) -> None:
     save_model(tmp_path / "model.pt", mpnn)
     model, graph = chemprop.load(tmp_path / "model.pt"), chemprop.graph(PARACETAMOL)
     expected = float(predicted(mpnn, PARACETAMOL))
-    options: dict[str, Any] = {"mode": "regression", "value": "myerson", "baseline": 0.0}
+    options: dict[str, Any] = {"task": "regression", "value": "myerson", "baseline": 0.0}
     shared = explain(model, graph, passes=Passes(share=True), **options)
     plain = explain(model, graph, passes=Passes(share=False), **options)
     assert float(shared.prediction) == pytest.approx(expected, abs=1e-5)
@@ -583,7 +580,7 @@ def test_a_constant_is_not_explained_without_a_word() -> None:
 
     mpnn = network()
     mpnn.predictor.output_transform = layers.UnscaleTransform([121.0], [0.05])
-    options: dict[str, Any] = {"mode": "regression", "value": "myerson"}
+    options: dict[str, Any] = {"task": "regression", "value": "myerson"}
     model, graph = chemprop.wrap(mpnn.eval()), chemprop.graph(PARACETAMOL)
     with pytest.warns(UserWarning, match="about equal and far from the baseline"):
         constant = explain(model, graph, baseline=0.0, **options)

@@ -180,7 +180,7 @@ def planted(nodes: int) -> tuple[Data, tuple[int, int]]:
 def test_a_planted_and_comes_first() -> None:
     for index in shapiq.INDICES:
         data, pair = planted(10)
-        found = shapiq.explain_interactions(PlantedAnd(), data, mode="regression", index=index)
+        found = shapiq.explain_interactions(PlantedAnd(), data, task="regression", index=index)
         (first, value), (_, second) = found.top(2)
         assert first == pair
         assert value == pytest.approx(1.0, abs=1e-6)
@@ -190,7 +190,7 @@ def test_a_planted_and_comes_first() -> None:
 @pytest.mark.parametrize("index", shapiq.INDICES)
 def test_a_planted_and_comes_first_by_sampling_too(index: str) -> None:
     data, pair = planted(24)
-    options: dict[str, Any] = {"mode": "regression", "index": index, "budget": 2000}
+    options: dict[str, Any] = {"task": "regression", "index": index, "budget": 2000}
     found = shapiq.explain_interactions(PlantedAnd(), data, seed=0, **options)
     assert not found.exact
     assert found.evaluations <= 2000
@@ -244,7 +244,7 @@ def test_a_constant_output_is_warned_of() -> None:
         def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
             return 120 + global_add_pool(x[:, :1], batch)
 
-    options: dict[str, Any] = {"mode": "regression"}
+    options: dict[str, Any] = {"task": "regression"}
     with pytest.warns(UserWarning, match="no baseline was given"):
         shapiq.explain_interactions(Offset(), graph(), **options)
     found = shapiq.explain_interactions(Offset(), graph(), baseline="singletons", **options)

@@ -361,7 +361,7 @@ def target_of(target: Tensor, row: int, rows: int, config: Any) -> int | None:
             f"explain one target at a time (got {flat.numel()}): PyG's target is one class for "
             f"each of the {rows} outputs of the model; for one of several labels, use "
             "gstarx.explain(..., target=...)"
-            + ("; for a model with a row per node, say task='node'" if whole else "")
+            + ("; for a model with a row per node, say task_level='node'" if whole else "")
         )
     return int(flat[row if flat.numel() == rows else 0])
 
