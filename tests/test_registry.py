@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-
 from gstarx import registry
+from gstarx.explainers.options import plain_options
 from gstarx.explainers.registry import options_for
 
 
 def test_options_have_the_defaults_of_the_constructor() -> None:
     for spec in registry.EXPLAINERS.values():
-        parameters = inspect.signature(registry.resolve(spec.home)).parameters
+        parameters = plain_options(registry.resolve(spec.home))
         preset = options_for(spec.name)
         for option in spec.options:
             assert option.name in parameters, (spec.name, option.name)

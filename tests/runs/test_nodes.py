@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from torch_geometric.data import Data
 
-from gstarx import explain_nodes
+from gstarx import GStarX, explain_nodes
+from gstarx.explainers.options import with_objects
 from gstarx_bench import runs
 from tests.cli.commands import found, gstarx, refused
 
@@ -83,9 +84,8 @@ def stored(folder: Path) -> list[dict[str, Any]]:
 
 
 def expected(module: Any, data: Data) -> dict[int, Any]:
-    made = explain_nodes(
-        module.network(), data, [3, 17, 8], **OPTIONS, seed=5, progress=False, on_error="record"
-    )
+    options = {**with_objects(GStarX, OPTIONS), "seed": 5, "progress": False, "on_error": "record"}
+    made = explain_nodes(module.network(), data, [3, 17, 8], **options)
     return dict(zip([3, 17, 8], made, strict=True))
 
 
