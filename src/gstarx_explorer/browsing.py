@@ -18,7 +18,7 @@ from gstarx.datasets import label_of, title_of
 from gstarx.players import default_kind
 from gstarx.registry import PARTS, DatasetSource, ModelSource
 from gstarx_bench import runs
-from gstarx_bench.runs import OF_A_RESULT, Store, check_format, explanation_of
+from gstarx_bench.runs import OF_A_RESULT, ModelSpec, Store, check_format, explanation_of
 from gstarx_bench.summary import summarize
 from gstarx_explorer.library import Loaded, Subject, matches, outputs_of, thumbnail
 from gstarx_explorer.messages import Refused, public_message
@@ -91,18 +91,12 @@ class About:
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> About:
         """What the specification of a run says, as a store has it."""
-        graphs, model = spec["dataset"], spec["model"]
-        if graphs.get("name") is not None:
-            # the options of a named dataset determine its split, not its graphs
-            source = DatasetSource(name=graphs["name"], root=graphs.get("root"))
-        else:
-            source = DatasetSource(
-                file=graphs.get("file"), graphs=graphs.get("graphs"), **graphs.get("options", {})
-            )
-        weights, factory = model.get("weights"), model.get("factory")
-        path = None if weights is None else Path(weights)
-        network = ModelSource(factory, path, task=model.get("task"))
-        return cls(source, network, model.get("return_type", "raw"))
+        graphs, model = spec["dataset"], ModelSpec.model_validate(spec["model"])
+        source = {field: graphs.get(field) for field in ("name", "file", "graphs")}
+        # the options of a named dataset determine its split, not its graphs
+        named = source["name"] is not None
+        more = {"root": graphs.get("root")} if named else graphs.get("options", {})
+        return cls(DatasetSource(**source, **more), model.source, model.return_type)
 
     def served(self, library: Library) -> ServedModel:
         """The network of the runs, under a name that no other has."""

@@ -145,18 +145,25 @@ class InputSelection(OwnGraphs):
 
         Raises
         ------
-        CommandError
-            If there is no such network.
+        WrongUse, CommandError
+            If the options make no sense together, or the network cannot be loaded.
         """
+        from gstarx.models import ModelSourceError, load_source
+
         self.check()
-        default = self.dataset
-        if self.smiles:
-            default = "nitro"
-        elif self.sentence:
-            default = "sst2"
-        return choose_network(
-            self.model, self.weights, task=self.task, default=default, trust=self.trust
-        )
+        model = self.model
+        if model is None and self.weights is None:
+            model = "nitro" if self.smiles else "sst2" if self.sentence else self.dataset
+            if model is not None and not {model, f"{model}-gcn"} & NETWORKS.keys():
+                raise CommandError(
+                    f"no network for {model!r} ships with the package: use --weights file or "
+                    "--model module:factory, or train one with 'gstarx train' "
+                    f"(available: {', '.join(NETWORKS)})"
+                )
+        try:
+            return load_source(ModelSource(model, self.weights, task=self.task, trust=self.trust))
+        except ModelSourceError as error:
+            raise (WrongUse if error.usage else CommandError)(str(error)) from error
 
     @property
     def mode(self) -> str:
@@ -445,8 +452,10 @@ class InputSelection(OwnGraphs):
         """The scale of regression metrics: stored with the network, or computed from the graphs."""
         from gstarx.metrics import reference_of
 
-        if self.mode != "regression" or self.network.reference is not None:
-            return self.network.reference if self.mode == "regression" else None
+        if self.mode != "regression":
+            return None
+        if self.network.reference is not None:
+            return self.network.reference
         loaded = self.loaded
         if loaded is None or len(loaded) < 2:
             return None
@@ -460,37 +469,6 @@ class InputSelection(OwnGraphs):
                 "graphs with --file, --graphs or a dataset, or weights of gstarx train, which have "
                 "them"
             )
-
-
-def choose_network(
-    model: str | None,
-    weights: Path | None,
-    *,
-    task: str | None = None,
-    default: str | None,
-    trust: bool = False,
-) -> LoadedNetwork:
-    """The network that the options select, by default that of a dataset.
-
-    Raises
-    ------
-    WrongUse, CommandError
-        If the options make no sense together, or the network cannot be loaded.
-    """
-    from gstarx.models import ModelSourceError, load_source
-
-    if model is None and weights is None and default is not None:
-        if default not in NETWORKS and f"{default}-gcn" not in NETWORKS:
-            raise CommandError(
-                f"no network for {default!r} ships with the package: use --weights file or --model "
-                "module:factory, or train one with 'gstarx train' "
-                f"(available: {', '.join(NETWORKS)})"
-            )
-        model = default
-    try:
-        return load_source(ModelSource(model, weights, task=task, trust=trust))
-    except ModelSourceError as error:
-        raise (WrongUse if error.usage else CommandError)(str(error)) from error
 
 
 def warn_about_skipped(skipped: Sequence[UnreadableRow], kept: int) -> None:
