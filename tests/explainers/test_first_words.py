@@ -58,7 +58,7 @@ def test_a_forgotten_task_level_is_suggested() -> None:
         ValueError, match=r"\(got \(3, 2\)\); for a model with a row per node, pass"
     ):
         explain(lambda x, edge_index: model(x, edge_index), PATH)
-    with pytest.raises(ValueError, match="task='node' needs index=..., the node to explain"):
+    with pytest.raises(ValueError, match=r"task='node' needs index=\.\.\., the node"):
         explain(model, PATH)  # which says what it does
     for several in ([0, 1], torch.tensor([0, 1])):
         with pytest.raises(TypeError, match="explain several nodes with explain_nodes"):
