@@ -65,8 +65,10 @@ def report_data() -> ReportData:
         0.7,
         class_names=("inactive", "active"),
         accuracy=0.75,
-        model={"name": "a model", "file": "<b>weights</b>"},
-        dataset={"name": "four graphs"},
-        settings={"removal of nodes": "remove"},
+        facts={
+            "model": {"name": "a model", "file": "<b>weights</b>"},
+            "dataset": {"name": "four graphs"},
+            "settings": {"removal of nodes": "remove"},
+        },
         seed=7,
     )

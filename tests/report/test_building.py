@@ -248,7 +248,7 @@ def test_what_cannot_be_summarized_is_reported(model: torch.nn.Module, graphs: l
     options = {"options": ReportOptions(random_draws=0, optimum=False), "progress": False}
     report = build_report(Judge(model), plain, {"a": create("leave_one_out")}, title="T", **options)
     assert not report.summaries
-    assert "needs nodes that say what they are" in report.settings["summary"]
+    assert "needs nodes that say what they are" in report.facts["settings"]["summary"]
 
 
 def test_random_selections_and_errors_are_kept_for_every_graph(

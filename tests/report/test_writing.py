@@ -106,9 +106,7 @@ def test_names_are_not_markup_in_any_place() -> None:
             rows=(replace(first, name=nasty, note=nasty), *others),
             graphs=tuple(graphs),
             class_names=(nasty, nasty),
-            model=facts,
-            dataset=facts,
-            settings=facts,
+            facts=dict.fromkeys(("model", "dataset", "settings"), facts),
             versions=facts,
         )
     )

@@ -177,7 +177,13 @@ def build_report(
     explained = predictions.explained
     if target is not None and predictions.task == "classification":
         explained = class_name(target, output_names)
-    facts = facts or {}
+    settings = {
+        "graphs": str(len(listed)),
+        **removed,
+        "sparsities of the curves": ", ".join(f"{level:g}" for level in options.levels),
+        "random selections per graph": str(options.random_draws),
+        **({"summary": f"none, because {no_summary}"} if no_summary else {}),
+    }
     return ReportData(
         title,
         tuple(rows),
@@ -185,15 +191,7 @@ def build_report(
         options.sparsity,
         class_names=tuple(output_names),
         accuracy=predictions.accuracy,
-        model=dict(facts.get("model", {})),
-        dataset=dict(facts.get("dataset", {})),
-        settings={
-            "graphs": str(len(listed)),
-            **removed,
-            "sparsities of the curves": ", ".join(f"{level:g}" for level in options.levels),
-            "random selections per graph": str(options.random_draws),
-            **({"summary": f"none, because {no_summary}"} if no_summary else {}),
-        },
+        facts={**(facts or {}), "settings": settings},
         seed=seed,
         players=kind,
         task=predictions.task,

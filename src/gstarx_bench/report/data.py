@@ -145,8 +145,8 @@ class ReportData:
         Names of the classes; numbers by default.
     accuracy
         The share of the graphs that the model predicts correctly.
-    model, dataset, settings
-        Facts to list, by name.
+    facts
+        What to list about the ``"model"``, the ``"dataset"`` and the ``"settings"``, by name.
     versions
         Versions of packages, by name; by default those that are installed.
     seed
@@ -171,9 +171,7 @@ class ReportData:
     sparsity: float
     class_names: tuple[str, ...] = ()
     accuracy: float | None = None
-    model: Mapping[str, str] = field(default_factory=dict)
-    dataset: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=versions)
     seed: int | None = None
     players: str = "nodes"

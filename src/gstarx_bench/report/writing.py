@@ -149,7 +149,7 @@ def _summary(data: ReportData) -> dict[str, object]:
     explainers = data.of_kind("explainer")
     count = len(data.rows[0].graphs)
     sizes = [int(graph.data.num_nodes or 0) for graph in data.graphs]
-    trained_on, _, _ = data.dataset.get("training graphs", "").partition(":")
+    trained_on, _, _ = data.facts.get("dataset", {}).get("training graphs", "").partition(":")
     tiles = [("Graphs", str(count), f"training graphs: {trained_on}" if trained_on else "")]
     if data.accuracy is not None:
         tiles.append(("Accuracy of the model", f"{data.accuracy:.1%}", "of labeled graphs"))
@@ -376,12 +376,12 @@ def _legend(data: ReportData) -> dict[str, object]:
 
 def _facts(data: ReportData) -> dict[str, dict[str, str]]:
     """Model, data, settings and versions."""
-    settings = {**data.settings, "sparsity": f"{data.sparsity:g}"}
+    settings = {**data.facts.get("settings", {}), "sparsity": f"{data.sparsity:g}"}
     if data.seed is not None:
         settings["seed"] = str(data.seed)
     return {
-        "Model": dict(data.model),
-        "Data": dict(data.dataset),
+        "Model": dict(data.facts.get("model", {})),
+        "Data": dict(data.facts.get("dataset", {})),
         "Settings": settings,
         "Versions": dict(data.versions),
     }
