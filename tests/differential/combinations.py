@@ -15,7 +15,20 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from gstarx import CommunicationGraph, Contrast, explain
+from gstarx import (
+    HN,
+    Banzhaf,
+    CommunicationGraph,
+    Contrast,
+    GameOptions,
+    Myerson,
+    Passes,
+    Position,
+    Shapley,
+    Task,
+    explain,
+)
+from gstarx.players import Edges, Features, Groups
 from tests.differential.brute_force import Game, Numbers, kind_of, linked, mean_filling
 from tests.differential.graphs import EDGE_FEATURES, FEATURES, draw_graph, generator
 from tests.differential.models import Network, draw_model
@@ -26,6 +39,13 @@ MOST_PLAYERS = 8
 MOST_INSIDE = 6
 #: How far scores may be from those of brute force, in parts of the spread of the worths.
 TOLERANCE = 1e-6
+VALUES = {
+    "hn": HN,
+    "myerson": Myerson,
+    "shapley": Shapley,
+    "banzhaf": Banzhaf,
+    "position": Position,
+}
 #: Combinations that make no sense, and the beginning of what the package says about them.
 REFUSALS = (
     r"edge_index has only one direction of the edge",
@@ -37,7 +57,7 @@ REFUSALS = (
 
 @dataclass
 class Combination:
-    """A graph, a model and options, drawn from random numbers."""
+    """A graph, a model and options by plain names, drawn from random numbers."""
 
     data: Data
     network: Network
@@ -310,12 +330,12 @@ def _explained(made: Outcome) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            explanation = explain(model, data, **options)
+            explanation = explain(model, data, **_arguments(options))
         except ValueError as error:
             refused = str(error)
             if not refused.startswith("share=True"):
                 raise
-            explanation = explain(model, data, **options | {"share": "auto"})
+            explanation = explain(model, data, **_arguments(options | {"share": "auto"}))
     made.warned = sorted({str(warning.message) for warning in caught})
     made.shared = explanation.sharing.used
     made.why_not_shared = refused or explanation.sharing.reason
@@ -326,6 +346,31 @@ def _explained(made: Outcome) -> Any:
     if not _same_state(network, combination.network):
         made.problems.append("the model was changed")
     return explanation
+
+
+def _arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as the objects that the package takes."""
+    rest = dict(options)
+
+    def taken(*names: str, **renamed: str) -> dict[str, Any]:
+        every = {name: name for name in names} | renamed
+        return {new: rest.pop(old) for new, old in every.items() if old in rest}
+
+    made: dict[str, Any] = {
+        "value": VALUES[rest.pop("value")](**taken("two_sided", "presence")),
+        "task": Task(**taken("mode", "task_level", "return_type")),
+        "game": GameOptions(**taken("removal", "communication", "num_hops")),
+        "passes": Passes(**taken("batch_nodes", "share")),
+    }
+    players = rest.pop("players", "nodes")
+    if options.get("directed"):
+        players = Edges(**taken("directed"))
+    elif "rest" in options:
+        players = Groups(players, **taken("rest"))
+    elif "features" in kind_of(options):
+        field = "x" if players == "features" else "edge_attr"
+        players = Features(**taken("reference", "draws", groups="feature_groups"), field=field)
+    return {**rest, **made, "players": players}
 
 
 def _same_state(network: Network, before: Network) -> bool:

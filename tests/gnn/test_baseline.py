@@ -121,7 +121,7 @@ def test_it_serves_as_a_baseline() -> None:
 def test_nothing_to_average() -> None:
     with pytest.raises(ValueError, match="the dataset has no graphs to average over"):
         expected_output(build("gcn"), [])
-    with pytest.raises(ValueError, match="mode must be one of"):
+    with pytest.raises(ValueError, match="there is no task 'clustering'"):
         expected_output(build("gcn"), GRAPHS, task="clustering")
 
 

@@ -284,9 +284,9 @@ def test_models_that_treat_small_graphs_differently_get_the_whole_graph() -> Non
 def test_bad_nodes_are_refused_and_recorded() -> None:
     model, data = built("gcn"), graph()
     for wrong in ([40], [-1], [3, 99]):
-        with pytest.raises(ValueError, match=r"indices must lie in 0..39 \(got "):
+        with pytest.raises(ValueError, match=r"nodes must lie in 0..39 \(got "):
             explain_nodes(model, data, wrong)
-    with pytest.raises(TypeError, match="indices must be a list of integers"):
+    with pytest.raises(TypeError, match="nodes must be a list of integers"):
         explain_nodes(model, data, [0.5])
     with pytest.raises(
         ValueError, match=r"a mask of nodes must have 40 entries \(got shape \(3,\)"
