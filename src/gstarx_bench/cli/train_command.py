@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -38,7 +38,10 @@ EXAMPLES = examples(
 )
 
 
-def train(
+@dataclass(frozen=True)
+class TrainingGraphs:
+    """The graphs that the options select; every field is an option of the command."""
+
     dataset: Annotated[
         str | None,
         typer.Argument(
@@ -47,12 +50,65 @@ def train(
             autocompletion=complete_dataset,
             show_default=False,
         ),
-    ] = None,
+    ] = None
     file: Annotated[
         Path | None,
         typer.Option("--file", help="The table, as an option.", show_default=False),
-    ] = None,
-    graphs: str | None = None,
+    ] = None
+    graphs: str | None = None
+    task: str | None = None
+    label: str | None = None
+    smiles_column: str | None = None
+    name_column: str | None = None
+    encoding: str | None = None
+    split: Annotated[
+        str,
+        typer.Option(
+            help="How molecules are split into train, val and test: [b]random[/b], "
+            "[b]scaffold[/b], or a column of the table that names the split."
+        ),
+    ] = "random"
+    limit: int | None = None
+    sample: int | None = None
+    salts: str = "warn"
+    data: Path | None = None
+    seed: int = 0
+
+    @property
+    def source(self) -> DatasetSource:
+        """Where they come from, or an error about options that do not belong together."""
+        sources = {
+            "a dataset or table": self.dataset,
+            "--file": self.file,
+            "--graphs": self.graphs,
+        }
+        named = [name for name, value in sources.items() if value is not None]
+        if len(named) != 1:
+            got = " and ".join(named) or "none"
+            raise WrongUse(f"specify what to train on with one of {', '.join(sources)} (got {got})")
+        choices = {
+            field.name: getattr(self, field.name)
+            for field in fields(DatasetSource)
+            if hasattr(self, field.name)
+        }
+        if self.dataset in DATASETS:
+            root = None if self.data is None else str(self.data)
+            choices |= {"name": self.dataset, "root": root}
+        elif self.dataset is not None:
+            # a name without a suffix is a misspelled dataset
+            if not Path(self.dataset).suffix:
+                problem = unknown("dataset", self.dataset, DATASETS)
+                raise typer.BadParameter(problem, param_hint="DATASET")
+            choices["file"] = self.dataset
+        elif self.file is not None:
+            choices["file"] = str(self.file)
+        source = DatasetSource(**choices)
+        _check(source)
+        return source
+
+
+def train(
+    chosen: TrainingGraphs,
     network: Annotated[Literal["gcn", "gin", "gat"], typer.Option(help="The network.")] = "gcn",
     output: Annotated[
         Path | None,
@@ -76,23 +132,6 @@ def train(
             show_default=False,
         ),
     ] = None,
-    task: str | None = None,
-    label: str | None = None,
-    smiles_column: str | None = None,
-    name_column: str | None = None,
-    encoding: str | None = None,
-    split: Annotated[
-        str,
-        typer.Option(
-            help="How molecules are split into train, val and test: [b]random[/b], "
-            "[b]scaffold[/b], or a column of the table that names the split."
-        ),
-    ] = "random",
-    limit: int | None = None,
-    sample: int | None = None,
-    salts: str = "warn",
-    data: Path | None = None,
-    seed: int = 0,
     strict: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -101,20 +140,7 @@ def train(
     Labels can be classes, several yes-or-no targets, or numbers. Rows of a table that cannot be
     read are skipped.
     """
-    source = replace(
-        _source(dataset, file, graphs, data),
-        task=task,
-        label=label,
-        smiles_column=smiles_column,
-        name_column=name_column,
-        encoding=encoding,
-        split=split,
-        limit=limit,
-        sample=sample,
-        salts=salts,
-        seed=seed,
-    )
-    _check(source)
+    source, seed = chosen.source, chosen.seed
     path = output or Path(f"{source.title}-{network}-{seed}.safetensors")
     writable(path, ".safetensors")
     with one_thread(), only_json(as_json) as stream:
@@ -131,24 +157,6 @@ def train(
         _show(content)
     if strict and loaded.unreadable:
         raise typer.Exit(3)
-
-
-def _source(
-    dataset: str | None, file: Path | None, graphs: str | None, data: Path | None
-) -> DatasetSource:
-    sources = {"a dataset or table": dataset, "--file": file, "--graphs": graphs}
-    named = [name for name, value in sources.items() if value is not None]
-    if len(named) != 1:
-        got = " and ".join(named) or "none"
-        raise WrongUse(f"specify what to train on with one of {', '.join(sources)} (got {got})")
-    if dataset in DATASETS:
-        return DatasetSource(name=dataset, root=None if data is None else str(data))
-    if dataset is not None:
-        # a name without a suffix is a misspelled dataset
-        if not Path(dataset).suffix:
-            raise typer.BadParameter(unknown("dataset", dataset, DATASETS), param_hint="DATASET")
-        file = Path(dataset)
-    return DatasetSource(file=None if file is None else str(file), graphs=graphs)
 
 
 def _check(source: DatasetSource) -> None:
