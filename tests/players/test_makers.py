@@ -183,11 +183,13 @@ def test_linkers_are_parts_of_their_own() -> None:
 
 def test_every_kind_of_groups_is_registered_once_and_offered_everywhere() -> None:
     makers = {name: resolve(home) for name, home in group_makers().items()}
-    assert {name: as_players(name) for name in makers} == makers
+    assert {name: as_players(name) for name in makers} == {
+        name: Groups(maker) for name, maker in makers.items()
+    }
     assert {getattr(players, name) for name in makers} == set(makers.values())
     for name in makers:
         assert PLAYERS[name].titles, "nobody could choose it in the explorer"
-        assert as_players(name.replace("_", "-")) is makers[name]
+        assert as_players(name.replace("_", "-")).sets is makers[name]
 
 
 def halves(graph: Data) -> Groups:
@@ -199,7 +201,7 @@ def test_a_kind_of_groups_needs_a_function_and_an_entry(monkeypatch: pytest.Monk
     added = PlayersSpec("halves", "groups", {"graph": "halves"}, f"{__name__}:halves")
     known = {added.name: added, **PLAYERS._specified}
     monkeypatch.setitem(vars(PLAYERS), "_specified", known)
-    assert as_players("halves") is halves
+    assert as_players("halves") == Groups(halves)
     assert kind_of_players("halves") == "groups"
     assert list(PLAYERS)[-1] == "halves"
     with pytest.raises(ValueError, match=r"did you mean 'halves'\?.*communities.*halves"):

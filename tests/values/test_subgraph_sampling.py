@@ -24,6 +24,7 @@ from gstarx.graphs import CommunicationGraph
 from gstarx.values import (
     Allocation,
     ConvergenceWarning,
+    Subgraphs,
     hn_value,
     hn_value_iterated,
     hn_value_subgraph_sampled,
@@ -31,7 +32,7 @@ from gstarx.values import (
     shapley_value,
     subgraph_sampled,
 )
-from gstarx.values.subgraph_sampling import SubgraphSampling, _around, _draw
+from gstarx.values.subgraph_sampling import _around, _draw
 from tests.oracles import as_networkx
 from tests.pairs import for_each
 from tests.strategies import graphs
@@ -323,7 +324,7 @@ def test_a_cover_of_too_many_nodes() -> None:
 
 def drawn(graph: CommunicationGraph, size: int, sampling: str, seed: int, **options: Any) -> Any:
     generator = np.random.default_rng(seed)
-    asked = SubgraphSampling(max_sample_size=size, sampling=sampling, **options)
+    asked = Subgraphs(max_sample_size=size, sampling=sampling, **options)
     return _draw(graph, asked, generator)
 
 

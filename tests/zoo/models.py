@@ -16,6 +16,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import aggr, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.utils import to_dense_batch
 
+from gstarx import Task
+
 FEATURES, WIDTH, CLASSES = 4, 8, 3
 #: A five-ring with a tail.
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 5)]
@@ -563,7 +565,7 @@ SIGNATURES: dict[str, Case] = {
         BATCHES,
         ("edge_weight",),
         call=lambda m, d: m(d.x, d.edge_index, edge_weight=d.edge_weight),
-        options={"keywords": ["edge_weight", "batch"]},
+        options={"task": Task(keywords=["edge_weight", "batch"])},
     ),
     "*args, **kwargs, fields not named": Case(
         lambda: PassesOn(WithEdgeWeight()), REFUSED, ("edge_weight",), reason="keywords="
@@ -572,7 +574,7 @@ SIGNATURES: dict[str, Case] = {
         lambda: PassesOn(WithEdgeWeight(None, lambda c, h, e, w, b: c(h, e, w))),
         BATCHES,
         ("edge_weight",),
-        options={"keywords": ["edge_weight", "batch"]},
+        options={"task": Task(keywords=["edge_weight", "batch"])},
     ),
     "*args, **kwargs, nothing to name": Case(lambda: PassesOn(Net()), SINGLY),
     "torch.compile": by_weight(compiled),

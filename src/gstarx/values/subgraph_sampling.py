@@ -182,7 +182,7 @@ def subgraph_sampled(
         max_sample_size=max_sample_size,
         num_samples=num_samples,
         sampling=sampling,
-        inner=inner,
+        inner=one_of(inner, _INNERS, name="inner"),
         tau=tau,
         superadditive=superadditive,
     )
