@@ -83,7 +83,7 @@ def test_outputs_that_are_no_probabilities() -> None:
 
     with pytest.raises(ValueError, match="must be finite"):
         evaluate(broken, path(3), [0])
-    with pytest.raises(ValueError, match="pass mode='binary_classification'"):
+    with pytest.raises(ValueError, match="pass task='binary'"):
         evaluate(GCN(3, 4, 1), path(3), [0])
     with pytest.raises(TypeError, match="must be callable"):
         evaluate("model", path(3), [0])  # type: ignore[arg-type]
