@@ -147,6 +147,27 @@ def test_a_trained_explainer_is_trained_first() -> None:
     check_schema(json.loads(done.stdout))
 
 
+class OneLogit(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.network, _ = pretrained("motifs")
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: torch.Tensor):
+        output = self.network(x, edge_index, batch)
+        return output[:, 1:] - output[:, :1]
+
+
+def test_a_trained_explainer_is_trained_for_the_task_of_the_network() -> None:
+    own = ("--model", f"{__name__}:OneLogit", "--task", "binary")
+    record = found("explain", "motifs", "0", *own, "-e", "pgexplainer", "-o", "epochs=2")
+    model, graphs = OneLogit().eval(), load("motifs")
+    settings = explainers.with_settings("motifs")
+    explainer = explainers.create("pgexplainer", dataset=settings, epochs=2)
+    explainer.fit(model, graphs.training_graphs, seed=0, task="binary")
+    made = explainer.explain(model, graphs[0], task="binary")
+    assert record["explanation"]["scores"] == pytest.approx(made.scores.tolist())
+
+
 def test_the_published_configuration_asks_for_its_baseline() -> None:
     assert "--baseline test" in refused("explain", "nitro", "0", "-e", "gstarx_published", code=2)
     record = found("explain", "nitro", "0", "-e", "gstarx_published", "--baseline", "test")

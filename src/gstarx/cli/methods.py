@@ -193,7 +193,8 @@ def _train(inputs: InputSelection, name: str, explainer: NodeExplainer) -> None:
         )
     which = "training graphs" if inputs.loaded.split_indices.get("train") else "graphs"
     note(f"training {name} on the {inputs.loaded.name!r} {which} ...")
-    explainer.fit(inputs.network.model, inputs.loaded.training_graphs, seed=inputs.seed)
+    graphs, task = inputs.loaded.training_graphs, inputs.model_task
+    explainer.fit(inputs.network.model, graphs, seed=inputs.seed, task=task)
 
 
 class Settings(BaseModel):
