@@ -57,6 +57,7 @@ from tests.shared import UNTRAINED
 
 pytestmark = UNTRAINED
 
+OF_PAPERS = Task(task_level="node", node_type="paper")
 VALUES = ("hn", "myerson", "shapley", "banzhaf")
 Node = tuple[str, int]
 
@@ -150,7 +151,7 @@ def test_values_of_nodes_agree_with_their_definition(
     target = ("paper", paper % data["paper"].num_nodes)
     # all nodes play, however far away they are: those without influence get nothing
     explanation = GStarX(value=value, game=GameOptions(num_hops=9)).explain(
-        model, data, index=target[1], task={"task_level": "node", "node_type": "paper"}
+        model, data, index=target[1], task=OF_PAPERS
     )
     players, column = explanation.players, explanation.target_class
     assert set(players) <= set(nodes_of(data))
@@ -232,9 +233,7 @@ def test_a_transformer_is_explained_and_left_as_it_was() -> None:
     data, model = small(), seeded(Transformer)
     model.train()
     before = copy.deepcopy(model.state_dict())
-    explanation = GStarX(value="shapley").explain(
-        model, data, index=1, task={"task_level": "node", "node_type": "paper"}
-    )
+    explanation = GStarX(value="shapley").explain(model, data, index=1, task=OF_PAPERS)
     assert model.training
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert float(explanation.scores.sum()) == pytest.approx(float(explanation.worth), abs=1e-12)
@@ -248,9 +247,7 @@ def test_a_transformer_is_explained_and_left_as_it_was() -> None:
 def test_attention_over_relations_takes_the_whole_graph_one_part_at_a_time() -> None:
     data, model = small(), seeded(Attention)
     with pytest.warns(UserWarning, match="mixes the graphs of a batch"):
-        explanation = GStarX(value="shapley").explain(
-            model, data, index=0, task={"task_level": "node", "node_type": "paper"}
-        )
+        explanation = GStarX(value="shapley").explain(model, data, index=0, task=OF_PAPERS)
     # the mean over all papers decides how much each relation counts
     assert ("paper", 2) in explanation.players
     target, column = ("paper", 0), explanation.target_class
@@ -369,7 +366,7 @@ def test_only_the_neighborhood_plays_and_everybody_gives_the_prediction() -> Non
         [(p, int(generator.integers(venues))) for p in range(papers)],
     )
     for model in (seeded(OnPapers), seeded(transformed, data), seeded(Transformer)):
-        game = GNNGame(model, data, index=7, task={"task_level": "node", "node_type": "paper"})
+        game = GNNGame(model, data, index=7, task=OF_PAPERS)
         reached = {("paper", 7)}
         for _ in range(2):
             reached |= {
@@ -401,7 +398,7 @@ def test_coalitions_of_a_node_share_embeddings_and_agree() -> None:
                 model,
                 data,
                 index=0,
-                task={"task_level": "node", "node_type": "paper"},
+                task=OF_PAPERS,
                 game=GameOptions(num_hops=9),
                 passes=Passes(share=share),
             )
@@ -442,7 +439,7 @@ def test_relations_within_one_type_share_embeddings_and_agree() -> None:
             model,
             data,
             index=1,
-            task={"task_level": "node", "node_type": "a"},
+            task=Task(task_level="node", node_type="a"),
             passes=Passes(share=share),
         )
         for share in (True, False)
@@ -561,7 +558,7 @@ def test_a_model_without_an_output_if_no_player_is_present() -> None:
         ),
         (
             small,
-            {"task": Task(task_level="node", node_type="paper"), "index": 3},
+            {"task": OF_PAPERS, "index": 3},
             ValueError,
             r"nodes in 0\.\.2 \(got 3\)",
         ),
@@ -585,7 +582,7 @@ def test_the_type_of_an_index_is_inferred_only_if_it_shows() -> None:
     with pytest.raises(ValueError, match="outputs for 3 types"):
         GNNGame(seeded(transformed, four), four, index=0, task="node")
     with pytest.raises(ValueError, match="a row for each of 2 nodes of type 'venue'"):
-        GNNGame(model, four, index=0, task={"task_level": "node", "node_type": "venue"})
+        GNNGame(model, four, index=0, task=Task(task_level="node", node_type="venue"))
 
 
 def test_options_of_types_are_refused_for_homogeneous_graphs() -> None:
@@ -637,7 +634,7 @@ def test_nodes_far_away_play_if_their_features_matter_though_all_are_the_same() 
         def forward(self, x_dict: Any, edge_index_dict: Any) -> Tensor:
             return self.base(x_dict, edge_index_dict) * x_dict["venue"].sum()
 
-    task, passes = Task(task_level="node", node_type="paper"), Passes(check=False)
+    task, passes = OF_PAPERS, Passes(check=False)
     alone, together = (
         GNNGame(model, data, index=0, task=task, passes=passes) for model in (base, WithVenues())
     )
@@ -707,5 +704,5 @@ def test_a_single_player_in_single_precision_does_not_look_like_mixing() -> None
                 data[kind].x = data[kind].x.float()
             for index in set(ends[1, :2].tolist()) | set(ends[0, :2].tolist()):
                 explain(
-                    network, data, index=index, task={"task_level": "node", "node_type": "author"}
+                    network, data, index=index, task=Task(task_level="node", node_type="author")
                 )

@@ -543,3 +543,14 @@ def test_a_subset_that_is_not_small() -> None:
         hn_value_subgraph_sampled(
             random_game(30, seed=0), CommunicationGraph.complete(30), max_sample_size=25, seed=0
         )
+
+
+def test_as_an_object_it_is_the_published_scheme_and_has_no_exact_value() -> None:
+    game, graph = random_game(12, seed=0), ring(12)
+    published = Subgraphs().sampled(game, graph, seed=0)
+    expected = quietly(hn_value_subgraph_sampled, game, graph, inner="iterated", seed=0)
+    np.testing.assert_array_equal(published.values, expected.values)
+    assert [Subgraphs(value=value).inner for value in ("hn", "myerson")] == ["iterated", "exact"]
+    assert Subgraphs().count(graph, 10**6) > 10**6
+    with pytest.raises(ValueError, match="Subgraphs has no exact value: use value='hn'"):
+        Subgraphs().exact(game, graph, max_coalitions=10**6)
