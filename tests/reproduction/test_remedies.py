@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gstarx import GNNGame, explain
+from gstarx import HN, GNNGame, Myerson, explain
 from reproduction import RESULTS, remedies, remedies_tables
 from reproduction.remedies import RULES, VARIANTS, scores_of_variants
 from reproduction.results import SetupResults
@@ -30,7 +30,7 @@ def test_variants_by_linearity_are_those_of_the_explainer(name: str) -> None:
     game = GNNGame(model, data, payoff=both, baseline=0.0)
     scores = scores_of_variants(game, seed=0)
     assert set(VARIANTS) < set(scores)
-    for value in ("HN", "Myerson"):
+    for value, kind in (("HN", HN), ("Myerson", Myerson)):
         for payoff, words in (("prob", ""), ("raw", " of logits")):
             for two_sided, side in ((False, ""), (True, ", two-sided")):
                 for rule in ("singletons", "uniform"):
@@ -39,9 +39,8 @@ def test_variants_by_linearity_are_those_of_the_explainer(name: str) -> None:
                         model,
                         data,
                         target=1,
-                        value=value.lower(),
+                        value=kind(two_sided=two_sided),
                         payoff=payoff,
-                        two_sided=two_sided,
                         baseline=rule if rule == "singletons" else baseline,
                     )
                     own = scores[f"{value}{words}{side}, {rule}"]

@@ -19,7 +19,6 @@ from gstarx.cli.console import (
     out,
     print_json,
     progress,
-    table,
     uninterrupted,
     writable,
     write,
@@ -30,10 +29,7 @@ from gstarx.cli.options import SPARSITY, examples
 if TYPE_CHECKING:
     from gstarx.cli.records import Record, Recorder
     from gstarx.metrics import Faithfulness
-    from gstarx_bench.report import ReportData
 
-#: Metrics that the table shows.
-_SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity")
 EXAMPLES = examples(
     "gstarx compare nitro 15 -e gstarx,subgraphx,gnnexplainer --draw side-by-side.svg",
     "gstarx compare nitro --split test --limit 10 -e gstarx -e random --json",
@@ -145,53 +141,44 @@ def _std_errors(results: Sequence[Faithfulness]) -> dict[str, float] | None:
     defined = [asdict(result) for result in results if result.undefined < 1]
     if len(defined) < 2:
         return None
+    from gstarx_bench.cli.run_tables import SHOWN
+
     root = math.sqrt(len(defined))
-    return {name: stdev(result[name] for result in defined) / root for name in _SHOWN}
+    return {name: stdev(result[name] for result in defined) / root for name in SHOWN}
 
 
-def _shown(row: Mapping[str, Any], name: str) -> str:
-    """A mean, and two standard errors on either side if they are known."""
-    if row["std_errors"] is None:
-        return f"{row['metrics'][name]:.4f}"
-    return f"{row['metrics'][name]:.3f} ± {2 * row['std_errors'][name]:.3f}"
+def _shown(means: Mapping[str, float], errors: Mapping[str, float] | None) -> list[str]:
+    """Means, and two standard errors on either side if they are known."""
+    from gstarx_bench.cli.run_tables import metric_cells
+
+    if errors is None:
+        return metric_cells(means)
+    return [f"{means[name]:.3f} ± {2 * error:.3f}" for name, error in errors.items()]
 
 
 def _show(content: Mapping[str, Any]) -> None:
+    from gstarx_bench.cli.run_tables import metric_table
+
     count = len(content["graphs"])
     subject = content["graphs"][0] if count == 1 else f"means over {count} graphs"
     console = out()
     console.print(
         f"{content['network']}, {subject}, sparsity {content['sparsity']:g}\n", style="bold"
     )
-    shown = table(
-        "explainer", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity", "evaluations", "CPU s"
-    )
+    shown = metric_table("explainer", after=["sparsity", "evaluations", "CPU s"])
     best = max(row["metrics"]["harmonic_fidelity"] for row in content["explainers"])
     for row in content["explainers"]:
         metrics = row["metrics"]
         counted = row["evaluations"]
         shown.add_row(
             row["explainer"],
-            *(_shown(row, name) for name in _SHOWN),
+            *_shown(row["metrics"], row["std_errors"]),
             f"{metrics['sparsity']:.3f}",
             "" if counted is None else f"{counted:,.0f}",
             f"{row['cpu_seconds']:.2f}",
             style="bold" if metrics["harmonic_fidelity"] == best else "",
         )
     console.print(shown)
-
-
-def show_rows(report_data: ReportData) -> None:
-    """Print the table of a report: means of explainers, random orders and the best selections."""
-    from gstarx.metrics import average
-
-    shown = table("", "fidelity ↑", "inverse ↓", "H-fidelity ↑", title=report_data.title)
-    for row in report_data.rows:
-        means = average(row.graphs)
-        numbers = (means.fidelity, means.inverse_fidelity, means.harmonic_fidelity)
-        shown.add_row(row.name, *(f"{number:.4f}" for number in numbers))
-    out().print(shown)
-    out().print()
 
 
 def _draw(path: Path | None, records: Mapping[str, Record], *, several: bool) -> None:

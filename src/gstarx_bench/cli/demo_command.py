@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from gstarx._internal.processes import one_thread
 from gstarx.cli.console import note, only_json, out, print_json, writable, write
 from gstarx.cli.options import examples
+
+if TYPE_CHECKING:
+    from gstarx_bench.report import ReportData
 
 EXAMPLES = examples("gstarx demo", "gstarx demo --output somewhere/report.html")
 
@@ -54,7 +57,6 @@ def demo(
     from gstarx._internal.imports import require
     from gstarx.cli.inputs import InputSelection
     from gstarx.cli.methods import OptionsOf, create_explainers
-    from gstarx_bench.cli.compare_command import show_rows
     from gstarx_bench.cli.report_command import collect_report, summary
     from gstarx_bench.report import report_page
 
@@ -75,13 +77,24 @@ def demo(
             pages[shown.tab] = report_page(report_data)
             summaries.append(summary(report_data, output))
             if not as_json:
-                show_rows(report_data)
+                _show(report_data)
         write(output, tabbed_page("GStarX: two networks explained", pages))
     if as_json:
         print_json({"report": str(output.resolve()), "networks": summaries}, stream)
     else:
         out().print("Open this in a browser:")
         out().print(str(output.resolve()), soft_wrap=True)
+
+
+def _show(report_data: ReportData) -> None:
+    """Print the table of a report: means of explainers, random orders and the best selections."""
+    from gstarx_bench.cli.run_tables import metric_cells, metric_table
+
+    shown = metric_table("", title=report_data.title)
+    for row in report_data.rows:
+        shown.add_row(row.name, *metric_cells(vars(row.mean)))
+    out().print(shown)
+    out().print()
 
 
 def tabbed_page(title: str, pages: Mapping[str, str]) -> str:

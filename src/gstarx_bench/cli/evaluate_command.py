@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gstarx.cli.console import WrongUse, note, only_json, out, print_json, show_progress, table
+from gstarx.cli.console import WrongUse, note, only_json, out, print_json, show_progress
 from gstarx.cli.inputs import InputSelection, Subject
 from gstarx.cli.options import examples
 from gstarx.registry import DatasetSource
@@ -218,16 +218,9 @@ def _show(result: dict[str, Any], what: str) -> None:
 
 def _show_comparison(results: list[dict[str, Any]]) -> None:
     """A row for every explainer at its best sparsity, the references last."""
-    shown = table(
-        "explainer",
-        "target",
-        "requested",
-        "fidelity ↑",
-        "inverse ↓",
-        "H-fidelity ↑",
-        "graphs",
-        left=2,
-    )
+    from gstarx_bench.cli.run_tables import metric_cells, metric_table
+
+    shown = metric_table("explainer", "target", "requested", after=["graphs"], left=2)
     for result in results:
         if result["best"] is None:
             continue
@@ -238,7 +231,7 @@ def _show_comparison(results: list[dict[str, Any]]) -> None:
             names.get(name, name) if result["reference"] else name,
             "" if result["target"] is None else str(result["target"]),
             f"{best['requested_sparsity']:.2f}",
-            *(f"{best[key]:.4f}" for key in ("fidelity", "inverse_fidelity", "harmonic_fidelity")),
+            *metric_cells(best),
             str(result["explained"]),
             style="dim" if result["reference"] else "",
         )

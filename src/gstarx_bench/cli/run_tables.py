@@ -8,19 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 
 from gstarx.cli.console import as_csv, as_json, out, table
 from gstarx.metrics import METRICS
 from gstarx.players import parallel_mark
 
-#: The metrics that printed tables show.
-SHOWN = ("fidelity", "inverse_fidelity", "harmonic_fidelity", "sparsity")
+#: The metrics that printed tables show, and what they are called there.
+SHOWN = {
+    "fidelity": "fidelity ↑",
+    "inverse_fidelity": "inverse ↓",
+    "harmonic_fidelity": "H-fidelity ↑",
+}
 _PLAIN = (
     *("run", "dataset", "split", "graph", "name", "smiles", "explainer", "num_nodes", "target"),
     "exact",
 )
 _POINT = ("graph", "error", "sparsities", "clipped")
 _TIMES = ("evaluations", "cpu_seconds")
+
+
+def metric_table(*before: str, after: Collection[str] = (), **options: Any) -> Table:
+    """An empty table with the metrics between other columns."""
+    return table(*before, *SHOWN.values(), *after, **options)
+
+
+def metric_cells(metrics: Mapping[str, float]) -> list[str]:
+    """Metrics as they are printed."""
+    return [f"{metrics[name]:.4f}" for name in SHOWN]
 
 
 def averages(
@@ -56,14 +71,14 @@ def averages(
 def show_points(title: str, points: list[dict[str, float]]) -> None:
     """A table of means, a line for every sparsity, the best one bold."""
     best = max(point["harmonic_fidelity"] for point in points)
-    names = ("requested", "fidelity ↑", "inverse ↓", "H-fidelity ↑", "sparsity")
-    regression = "clipped" in points[0]
-    shown = table(*names, *(["clipped"] if regression else []), title=title)
+    after = ["sparsity", "clipped"] if "clipped" in points[0] else ["sparsity"]
+    shown = metric_table("requested", after=after, title=title)
     for point in points:
         shown.add_row(
             f"{point['requested_sparsity']:.2f}",
-            *(f"{point[name]:.4f}" for name in SHOWN),
-            *([f"{point['clipped']:.0%}"] if regression else []),
+            *metric_cells(point),
+            f"{point['sparsity']:.4f}",
+            *(f"{point[name]:.0%}" for name in after[1:]),
             style="bold" if point["harmonic_fidelity"] == best else "",
         )
     out().print(shown)

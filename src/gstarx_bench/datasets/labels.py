@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gstarx._internal.arguments import one_of
 from gstarx._internal.messages import listed, quoted
 from gstarx.registry import TASKS
 from gstarx_bench.datasets.tables import Table
@@ -83,8 +84,8 @@ def read_labels(
         class of its own. A row without a proper label does not cost the others: its value is the
         reason.
     """
-    if task is not None and task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))} (got {task!r})")
+    if task is not None:
+        one_of(task, TASKS, name="task")
     with_points, commas = _decimal_points(table, columns, rows)
     kind = task or _looks_like(with_points)
     if kind in ("classification", "binary"):

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric import __version__ as _pyg_version
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx._internal.imports import require
 from gstarx._internal.messages import quoted
 from gstarx._internal.progress import tqdm
@@ -100,11 +101,8 @@ def read_table(
     assert source.file is not None
     path = Path(source.file)
     name = source.title if name is None else name
-    if source.salts not in ("keep", "largest", "warn"):
-        raise ValueError(f"salts must be one of 'keep', 'largest', 'warn' (got {source.salts!r})")
-    if source.features not in MOLECULE_FEATURES:
-        valid = ", ".join(map(repr, MOLECULE_FEATURES))
-        raise ValueError(f"features must be one of {valid} (got {source.features!r})")
+    one_of(source.salts, ("keep", "largest", "warn"), name="salts")
+    one_of(source.features, MOLECULE_FEATURES, name="features")
     by_column = source.split not in ("none", "random", "scaffold")
     table = open_table(path, delimiter=delimiter, encoding=source.encoding)
     columns = table.columns(

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx._internal.imports import require
 from gstarx._internal.molecules import rdkit_messages, read_molecule
 from gstarx.datasets import GraphDataset, UnreadableRow, load, random_split_indices
@@ -109,9 +110,7 @@ def planted(
     >>> dataset, int(dataset[0].truth.sum()), int(dataset[0].edge_truth.sum())
     (GraphDataset('planted-edge', 40 graphs, 2 classes), 2, 2)
     """
-    if kind not in (*RULES, *_SYNTHETIC):
-        valid = ", ".join(map(repr, (*RULES, *_SYNTHETIC)))
-        raise ValueError(f"kind must be one of {valid} (got {kind!r})")
+    one_of(kind, (*RULES, *_SYNTHETIC), name="kind")
     if size < 10:
         raise ValueError(f"size must be at least 10, to be split (got {size})")
     generator = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
+from gstarx._internal.arguments import one_of
 from gstarx.explainers.base import NodeExplainer
 from gstarx.explainers.edge_masks import Explained, check_float, isolated, seeded
 from gstarx.explanation import Attribution
@@ -149,9 +150,7 @@ class GradCAM(NodeExplainer):
 
     def __init__(self, *, layers: str = "last", seed: int | None = None) -> None:
         super().__init__()
-        if layers not in ("last", "all"):
-            raise ValueError(f"layers must be one of 'last', 'all' (got {layers!r})")
-        self.layers = layers
+        self.layers = one_of(layers, ("last", "all"), name="layers")
         self.seed = seed
 
     def attribute(self, model: Any, data: Data, *, task: ModelTask, seed: Seed) -> Attribution:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx.explainers.base import (
     NodeExplainer,
     game_attribution,
@@ -76,21 +77,14 @@ class GraphSVX(NodeExplainer):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        for name, got, valid in (
-            ("masks", masks, MASKS),
-            ("efficiency", efficiency, EFFICIENCIES),
-        ):
-            if got not in valid:
-                listed = ", ".join(map(repr, valid))
-                raise ValueError(f"{name} must be one of {listed} (got {got!r})")
         if num_samples is not None and num_samples < 2:
             raise ValueError(f"num_samples must be None or at least 2 (got {num_samples!r})")
         if max_size < 1:
             raise ValueError(f"max_size must be at least 1 (got {max_size!r})")
         self.num_samples = num_samples
-        self.masks = masks
+        self.masks = one_of(masks, MASKS, name="masks")
         self.max_size = max_size
-        self.efficiency = efficiency
+        self.efficiency = one_of(efficiency, EFFICIENCIES, name="efficiency")
         self.game = GameOptions(removal=removal)
         self.passes = Passes(batch_nodes=batch_nodes, share=share)
         self.seed = seed

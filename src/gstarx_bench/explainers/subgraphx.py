@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from gstarx._internal.arguments import as_flag
+from gstarx._internal.arguments import as_flag, one_of
 from gstarx.explainers.base import (
     NodeExplainer,
     game_attribution,
@@ -88,10 +88,7 @@ class SubgraphX(NodeExplainer):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        if reward not in REWARDS:
-            valid = ", ".join(map(repr, REWARDS))
-            raise ValueError(f"reward must be one of {valid} (got {reward!r})")
-        self.reward = reward
+        self.reward = one_of(reward, REWARDS, name="reward")
         self.local_radius = local_radius
         self.sample_num = sample_num
         self.search = SearchSettings(rollouts, min_atoms, expand_atoms, c_puct, high2low)
@@ -310,9 +307,7 @@ class Reward:
     anchor: int | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in REWARDS:
-            valid = ", ".join(map(repr, REWARDS))
-            raise ValueError(f"reward must be one of {valid} (got {self.name!r})")
+        one_of(self.name, REWARDS, name="reward")
         if self.name == "nc_mc_l_shapley" and self.anchor is None:
             raise ValueError("reward='nc_mc_l_shapley' is for node classification: give an index")
         for name in ("local_radius", "sample_num"):

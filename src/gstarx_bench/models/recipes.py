@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gstarx._internal.arguments import one_of
+
 
 @dataclass(frozen=True)
 class TrainingSettings:
@@ -138,9 +140,7 @@ def recipe(dataset: str, network: str, **changes: Any) -> Recipe:
     >>> recipe("graphs of my own", "gin") == recipe("bbbp", "gcn")
     True
     """
-    if network not in GENERAL:
-        valid = ", ".join(map(repr, GENERAL))
-        raise ValueError(f"network must be one of {valid} (got {network!r})")
+    one_of(network, GENERAL, name="network")
     recipe_settings = RECIPES.get(dataset, {}).get(network) or GENERAL[network]
     return (
         replace(recipe_settings, settings=replace(recipe_settings.settings, **changes))

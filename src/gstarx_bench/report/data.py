@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx._version import __version__
 from gstarx.datasets import label_of
 from gstarx.drawing import Scored, class_name, output_name
@@ -71,9 +72,7 @@ class ExplainerRow:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            valid = ", ".join(map(repr, KINDS))
-            raise ValueError(f"kind must be one of {valid} (got {self.kind!r})")
+        one_of(self.kind, KINDS, name="kind")
         if not self.graphs:
             raise ValueError(f"graphs of {self.name!r} must not be empty")
 
@@ -181,9 +180,7 @@ class ReportData:
     summaries: Mapping[str, Sequence[SummaryRow]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            valid = ", ".join(map(repr, TASKS))
-            raise ValueError(f"task must be one of {valid} (got {self.task!r})")
+        one_of(self.task, TASKS, name="task")
         if not self.rows:
             raise ValueError("rows must hold at least one explainer (got none)")
         names = [row.name for row in self.rows]
