@@ -76,7 +76,8 @@ def test_an_explanation_is_one_of_pyg_with_what_ours_have() -> None:
 
 def test_other_forms_name_types_and_nodes() -> None:
     data, model = small(), seeded(OnGraphs)
-    made = explain(model, data).score_edges()
+    made = explain(model, data)
+    assert made.score_edges() is made
     best = made.top(2)
     order = sorted(range(8), key=lambda at: (-float(made.scores[at]), at))
     assert best == [made.players[at] for at in order[:2]]

@@ -79,13 +79,7 @@ class HeteroExplanation(Exports, PyGHeteroExplanation):  # type: ignore[misc]
             for key in ("node_scores", "node_mask"):
                 if key in view:
                     made[name][key] = OnRequest(rows_of, fields, key, graph.rows(name))
-        if "edge_mask" in view:
-            for at, relation in enumerate(graph.edge_types):
-                install(made[relation])
-                first, last = graph.first_edge[at : at + 2].tolist()
-                made[relation].edge_mask = OnRequest(
-                    rows_of, fields, "edge_mask", slice(first, last)
-                )
+        made._show_edge_mask()
         rows = slice(None)
         if view.get("index") is not None:
             pairs = [graph.pair(number) for number in view.index.tolist()]
@@ -138,9 +132,20 @@ class HeteroExplanation(Exports, PyGHeteroExplanation):  # type: ignore[misc]
         return self._again(self.view.for_target(target))
 
     def score_edges(self) -> HeteroExplanation:
-        """The explanation with a score for every edge, the mean of its two ends."""
+        """Add a score for every edge, the mean of its two ends: PyG's ``edge_mask``."""
         self.view.score_edges()
-        return self._again(self.view)
+        self._show_edge_mask()
+        return self
+
+    def _show_edge_mask(self) -> None:
+        """Give every relation its part of the mask of all edges, if there is one."""
+        if "edge_mask" not in self.view:
+            return
+        graph, fields = self._graph, self.view._store._mapping
+        for at, relation in enumerate(graph.edge_types):
+            install(self[relation])
+            first, last = graph.first_edge[at : at + 2].tolist()
+            self[relation].edge_mask = OnRequest(rows_of, fields, "edge_mask", slice(first, last))
 
     def in_unit_range(self) -> HeteroExplanation:
         """The same explanation with masks between 0 and 1, as PyG's metrics need them."""
