@@ -22,7 +22,7 @@ PUBLIC = (
     *("gstarx_bench.summary", "gstarx_explorer"),
 )
 #: Records of what a file or a page says, which are read and never written out by hand.
-RECORDS = {"LoadedNetwork", "ModelFacts", "ReportData", "DatasetSource", "Limits"}
+RECORDS = {"LoadedNetwork", "ModelFacts", "ReportData", "DatasetSource"}
 #: Besides those of ``explain``: what belongs to many graphs and nodes.
 OF_MANY = {"explain_many": {"workers", "on_error"}, "explain_nodes": {"workers", "on_error"}}
 

@@ -293,7 +293,7 @@ class CoalitionScores:
                 return self._one_by_one(masks, error)
             if self._fallback is None:
                 error.add_note(
-                    f"raised on {self._describe(masks[0])}; fallback=... gives such "
+                    f"raised on {self._describe(masks[0])}; GameOptions(fallback=...) gives such "
                     "coalitions a worth of their own"
                 )
                 raise
@@ -304,7 +304,8 @@ class CoalitionScores:
             if self._fallback is None:
                 raise ValueError(
                     f"the model's output for {self._describe(masks[bad][0])} gives a "
-                    f"worth of {scores[bad][0].tolist()}; fallback=... gives such coalitions one"
+                    f"worth of {scores[bad][0].tolist()}; GameOptions(fallback=...) gives such "
+                    "coalitions one"
                 )
             scores[bad] = np.nan
         return scores

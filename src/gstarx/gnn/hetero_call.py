@@ -138,8 +138,8 @@ class HeteroCall:
         raise ValueError(
             f"the model returned {len(output)} rows for {union.count} coalitions{named}. Tell its "
             "readout how many graphs there are, as global_mean_pool(x, batch, size=batch_size) "
-            "does with an argument batch_size of the model; fallback=... gives coalitions on which "
-            "it fails a worth of their own"
+            "does with an argument batch_size of the model; GameOptions(fallback=...) gives "
+            "coalitions on which it fails a worth of their own"
         )
 
     def _called(self, model: Model, union: TypedUnion, *, watched: bool = False) -> Any:

@@ -93,7 +93,7 @@ def as_task(task: TaskLike) -> Task:
     if not isinstance(task, Mapping):
         raise TypeError(
             "task must be a word such as 'node', PyG's ModelConfig, a dictionary of its fields, or "
-            f"a gstarx.Task (got {type(task).__name__})"
+            f"a gstarx.Task (got {task!r})"
         )
     valid = [field.name for field in fields(Task)]
     for name in task:

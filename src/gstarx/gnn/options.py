@@ -170,7 +170,8 @@ def _place_of(name: str, parameters: Iterable[str]) -> str:
         for kind, field in options_in(family).get(name, {}).items():
             if family in parameters:
                 return f"it is an option, {family}={kind.__name__}({field.name}=...)"
-    return _MOVED.get(name, "")
+    keyword, place = _MOVED.get(name, ("", ""))
+    return place if keyword in parameters else ""
 
 
 def _nearest(name: str, parameters: Iterable[str]) -> str:
@@ -178,8 +179,9 @@ def _nearest(name: str, parameters: Iterable[str]) -> str:
     return said.replace("there is no", "has no", 1)
 
 
+#: Other old keywords, of functions that have another one, and what does the same.
 _MOVED = {
-    "indices": "the nodes are the third argument, nodes",
-    "edge_mask": "the result has score_edges()",
-    "mask_range": "the result has in_unit_range()",
+    "indices": ("nodes", "the nodes are the third argument, nodes"),
+    "edge_mask": ("value", "the result has score_edges()"),
+    "mask_range": ("value", "the result has in_unit_range()"),
 }

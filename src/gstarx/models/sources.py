@@ -99,7 +99,11 @@ def load_source(source: ModelSource) -> LoadedNetwork:
     if source.task is not None and source.task not in TASKS:
         raise ModelSourceError(unknown("task", source.task, TASKS), usage=True)
     network = _loaded(source)
-    return network if source.task is None else replace(network, task=source.task)
+    if source.task is None:
+        return network
+    if isinstance(network.model, Network):  # what was asked for, not what its file says
+        network.model.mode = TASKS[source.task]
+    return replace(network, task=source.task)
 
 
 def _loaded(source: ModelSource) -> LoadedNetwork:

@@ -292,6 +292,6 @@ def _most_rounds(graph: CommunicationGraph) -> int:
             f"estimated soundly: within memory and time their growth can be followed {rounds} "
             f"times, and {_MIN_ROUNDS} is the least to learn from. Take value='myerson' or "
             f"value='banzhaf' with a budget of {10 * n:,} or more, or fewer players "
-            "(num_hops=... where one node is explained)"
+            "(GameOptions(num_hops=...) where one node is explained)"
         )
     return rounds
