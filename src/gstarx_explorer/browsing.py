@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from gstarx._internal.imports import FactoryError
 from gstarx._internal.messages import unknown
 from gstarx.datasets import label_of, title_of
 from gstarx.players import default_kind
-from gstarx.registry import PARTS, DatasetSource, ModelSource
+from gstarx.registry import PARTS, DatasetSource
 from gstarx_bench import runs
 from gstarx_bench.runs import OF_A_RESULT, ModelSpec, Store, check_format, explanation_of
 from gstarx_bench.summary import summarize
@@ -80,37 +80,6 @@ class StoredRun:
         }
 
 
-@dataclass(frozen=True)
-class About:
-    """What runs are about: the graphs, the network, and what it returns."""
-
-    source: DatasetSource
-    model: ModelSource
-    return_type: str
-
-    @classmethod
-    def of(cls, spec: Mapping[str, Any]) -> About:
-        """What the specification of a run says, as a store has it."""
-        graphs, model = spec["dataset"], ModelSpec.model_validate(spec["model"])
-        source = {field: graphs.get(field) for field in ("name", "file", "graphs")}
-        # the options of a named dataset determine its split, not its graphs
-        named = source["name"] is not None
-        more = {"root": graphs.get("root")} if named else graphs.get("options", {})
-        return cls(DatasetSource(**source, **more), model.source, model.return_type)
-
-    def served(self, library: Library) -> ServedModel:
-        """The network of the runs, under a name that no other has."""
-        factory, weights = self.model.model, self.model.weights
-        network = factory or ("" if weights is None else weights.stem)
-        return ServedModel(
-            f"{network} (run)" if network in library.names else network,
-            self.model,
-            f"{network}, of the run",
-            return_type=self.return_type,
-            graphs=None if self.source.name is not None else self.source,
-        )
-
-
 class StoreView:
     """The runs of a store that are about one dataset and one network.
 
@@ -118,8 +87,8 @@ class StoreView:
     ----------
     runs
         The runs by ID.
-    about
-        The dataset and the network.
+    source
+        The dataset.
     served
         The network, for requests about graphs of the dataset.
     """
@@ -139,40 +108,40 @@ class StoreView:
             # runs of nodes have neither selections nor metrics to browse
             if not request["spec"].get("nodes")
         }
-        about: dict[str, About] = {run: About.of(spec) for run, spec in requests.items()}
+        about = {run: _about(spec, library.names) for run, spec in requests.items()}
         rows = Counter(runs.read(store, columns=["run"]).column("run").to_pylist())
-        counts: Counter[About] = Counter()
+        counts: Counter[tuple[DatasetSource, ServedModel]] = Counter()
         for run in about.keys() & rows.keys():
             counts[about[run]] += rows[run]
+        known = None if before is None else (before.source, before.served)
         matching = [
-            one
-            for one in counts
-            if dataset in (None, one.source.title) and (before is None or one == before.about)
+            one for one in counts if dataset in (None, one[0].title) and known in (None, one)
         ]
         if not matching:
             if not dataset:
                 raise ValueError("the store has no rows of whole graphs")
-            valid = sorted({one.source.title for one in counts})
+            valid = sorted({source.title for source, _ in counts})
             raise ValueError(unknown("dataset in the store", dataset, valid))
-        self.about: About = max(matching, key=lambda one: counts[one])
-        ids = [run for run in about if about[run] == self.about and run in rows]
+        most = max(matching, key=lambda one: counts[one])
+        ids = [run for run in about if about[run] == most and run in rows]
         titles = _titles({run: requests[run] for run in ids})
         self.runs = {run: StoredRun.read(store, run, requests[run], titles[run]) for run in ids}
-        self.dataset = self.about.source.title
-        self.served = self.about.served(library)
-        self.remark = _remark(self.dataset, counts[self.about], len(counts) - 1)
+        self.source: DatasetSource = most[0]
+        self.served: ServedModel = most[1]
+        self.dataset = self.source.title
+        self.remark = _remark(self.dataset, counts[most], len(counts) - 1)
         self._library = library
         #: The graphs and the network, if they can be loaded.
         self._data: Any = None
         self._model: Loaded | None = None
         with suppress(OSError, ValueError, ImportError, FactoryError):
-            self._data = library.dataset(self.about.source)
+            self._data = library.dataset(self.source)
         with suppress(Refused):
             self._model = library.load(self.served)
         #: The class or target that the first run explains; None is the predicted class.
         self.target = next(iter(self.runs.values())).target
         #: What the network predicts.
-        self.task = self.about.model.task or "classification"
+        self.task = self.served.source.task or "classification"
         if self._model is not None:
             self.task = self._model.task
         levels = (row["sparsities"] for run in self.runs.values() for row in run.explained)
@@ -221,7 +190,7 @@ class StoreView:
             text = f"the run does not include graph {position} of {self.dataset}"
             raise Refused("bad_graph", text, field)
         if self._data is None:
-            own = self.about.source.name is None
+            own = self.source.name is None
             hint = "it was moved or changed" if own else "start the server with --data"
             text = f"the dataset {self.dataset} is not available: {hint}"
             raise Refused("no_data", text, field)
@@ -384,6 +353,28 @@ class StoreView:
                 "rows": [row.as_dict() for row in rows],
             }
         return self._summaries[key]
+
+
+def _about(spec: Mapping[str, Any], taken: Sequence[str]) -> tuple[DatasetSource, ServedModel]:
+    """The graphs and the network of a run by its specification, as a store has it.
+
+    The network gets a name that is not taken by another.
+    """
+    graphs, model = spec["dataset"], ModelSpec.model_validate(spec["model"])
+    source = {field: graphs.get(field) for field in ("name", "file", "graphs")}
+    # the options of a named dataset determine its split, not its graphs
+    named = source["name"] is not None
+    more = {"root": graphs.get("root")} if named else graphs.get("options", {})
+    dataset = DatasetSource(**source, **more)
+    network = model.factory or Path(model.weights or "").stem
+    served = ServedModel(
+        f"{network} (run)" if network in taken else network,
+        model.source,
+        f"{network}, of the run",
+        return_type=model.return_type,
+        graphs=None if named else dataset,
+    )
+    return dataset, served
 
 
 def _titles(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

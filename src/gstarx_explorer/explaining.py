@@ -337,7 +337,10 @@ def _evaluated(task: _Task, explanation: Explanation) -> dict[str, Any]:
     selections = evaluated.selections
     if not as_asked:  # a run whose players differ from those of others: its nodes
         selections = [explanation.nodes_of(players) for players in selections]
-    scores, errors = _drawn_scores(explanation, of_nodes=kind == "nodes" or not as_asked)
+    scores, errors = explanation.scores, explanation.std_errors
+    if kind == "nodes" or not as_asked:
+        known = recorded(explanation)
+        scores, errors = known["scores"], known["std_errors"]
     players = explanation if as_asked and kind != "nodes" else None
     noun = Drawn.of(task.subject.data).noun_of(players)
     return {
@@ -349,14 +352,6 @@ def _evaluated(task: _Task, explanation: Explanation) -> dict[str, Any]:
         "metrics": _metric_columns(evaluated.metrics),
         "seconds": float(explanation.seconds),
     }
-
-
-def _drawn_scores(explanation: Explanation, *, of_nodes: bool) -> tuple[Any, Any]:
-    """Scores and standard errors of everything that is drawn, ``None`` where none are known."""
-    if not of_nodes:
-        return explanation.scores, explanation.std_errors
-    known = recorded(explanation)
-    return known["scores"], known["std_errors"]
 
 
 def _colors(scores: Any, explanation: Explanation, noun: str) -> dict[str, Any]:
