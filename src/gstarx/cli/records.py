@@ -90,6 +90,11 @@ class Record:
         }
 
     @property
+    def noun(self) -> str:
+        """What one player is called."""
+        return str(self.explanation.player_kind).removesuffix("s").replace("_", " ")
+
+    @property
     def at_stake(self) -> float | None:
         """What the scores could explain, if that is known."""
         from gstarx.drawing import at_stake_in
@@ -170,27 +175,20 @@ class Record:
             title.append(f"  {escaped(smiles)}", style="dim")
         console.print(title, soft_wrap=True)
         console.print(self._shown_prediction())
-        kind = explanation.player_kind
-        if kind == "nodes":
+        if explanation.player_kind == "nodes":
             console.print(_score_table(self.nodes(), self.at_stake, numbered=True))
         else:
             rows = sorted(self._players(), key=lambda row: -row["score"])
             console.print(_score_table(rows, self.at_stake, numbered=False))
         if (nothing := self._faint()) is not None:
             console.print(nothing)
-        selected = counted(len(self.selected), kind.removesuffix("s").replace("_", " "))
-        if self.metrics is None:
-            console.print(f"* {selected} selected at sparsity {self.sparsity:g}")
-        else:
-            shown = ", ".join(
-                f"{name} {getattr(self.metrics, key):.4f}"
-                for name, key in (
-                    ("fidelity", "fidelity"),
-                    ("inverse fidelity", "inverse_fidelity"),
-                    ("H-fidelity", "harmonic_fidelity"),
-                )
-            )
-            console.print(f"* {selected} selected at sparsity {self.sparsity:g}: {shown}")
+        selected = f"* {counted(len(self.selected), self.noun)} selected"
+        selected += f" at sparsity {self.sparsity:g}"
+        if self.metrics is not None:
+            selected += f": fidelity {self.metrics.fidelity:.4f}"
+            selected += f", inverse fidelity {self.metrics.inverse_fidelity:.4f}"
+            selected += f", H-fidelity {self.metrics.harmonic_fidelity:.4f}"
+        console.print(selected)
         if groups := self._groups():
             console.print("Functional groups, as sums of their atoms' scores:")
             console.print(_group_table(groups))
@@ -235,8 +233,7 @@ class Record:
 
         scores, at_stake = self.explanation.scores, self.at_stake
         largest = 0.0 if scores is None or not len(scores) else float(scores.abs().max())
-        noun = self.explanation.player_kind.removesuffix("s").replace("_", " ")
-        return faint_words(largest, at_stake, noun) if is_faint(largest, at_stake) else None
+        return faint_words(largest, at_stake, self.noun) if is_faint(largest, at_stake) else None
 
     def _shown_prediction(self) -> str:
         label, target = self._label(), self.target
