@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 
+from gstarx._internal import rounding
 from gstarx.datasets import title_of
 from gstarx.drawing import class_name, output_name, signed, summary_chart
 from gstarx.explanation import Explanation
@@ -63,6 +64,13 @@ class SummaryRow:
     occurrences: int
     sign: str
     examples: tuple[str, ...]
+
+    @property
+    def interval(self) -> str:
+        """The interval in words; of a single graph there is none."""
+        if self.graphs == 1:
+            return "–"
+        return f"{rounding.metric(self.low)} to {rounding.metric(self.high)}"
 
     def as_dict(self) -> dict[str, Any]:
         """The row for JSON and tables."""

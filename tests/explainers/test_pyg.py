@@ -18,6 +18,7 @@ from gstarx.explainers.gnn_explainer import GNNExplainer
 from gstarx.explainers.options import with_objects
 from gstarx.metrics import node_scores_from_edges
 from gstarx.models import GCN
+from gstarx.players import Edges
 from gstarx_bench.explainers.pg_explainer import PGExplainer, PGSettings, in_chunks, spread
 from gstarx_bench.explainers.trained_files import write_trained
 from tests.explainers.small import (
@@ -296,6 +297,9 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     expected = explainer.explain(model, data).node_scores
     assert np.array_equal(loaded.explain(model, data).node_scores, expected)
     assert [p.name for p in path.parent.iterdir()] == ["pg.safetensors"]
+    explainer.players = Edges()
+    explainer.save(path)
+    assert PGExplainer.load(path).players == Edges()
 
 
 def test_untrained_it_refuses() -> None:

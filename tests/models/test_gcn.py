@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Batch
 
 from gstarx.models import GCN
 from tests.gnn.one_by_one import graph
 from tests.pairs import for_each
-
-READOUTS = {"mean": np.mean, "max": np.max, "sum": np.sum}
 
 
 def dense(
@@ -79,19 +75,6 @@ def test_it_is_its_formula(
         found = model(data.x, data.edge_index, edge_weight=weight).numpy()
     expected = classify(model, dense(model, data.x, data.edge_index, weight))
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("readout", READOUTS)
-def test_readouts(readout: str) -> None:
-    torch.manual_seed(0)
-    model, data = GCN(4, 8, 3, readout=readout), graph("messy")
-    expected = classify(model, READOUTS[readout](dense(model, data.x, data.edge_index), axis=0))
-    with torch.no_grad():
-        np.testing.assert_allclose(model(data.x, data.edge_index)[0].numpy(), expected, atol=1e-5)
-        several = Batch.from_data_list([graph("ring"), data, graph("one node")])
-        out = model(several.x, several.edge_index, several.batch)
-    assert out.shape == (3, 3)
-    np.testing.assert_allclose(out[1].numpy(), expected, atol=1e-5)
 
 
 def test_without_normalization_a_self_loop_counts_twice() -> None:

@@ -203,11 +203,10 @@ def _print(content: dict[str, Any]) -> None:
         shown.columns[-1].justify = "left"
         for row in rows:
             if row.explained == explained:
-                interval = f"{rounding.metric(row.low)} to {rounding.metric(row.high)}"
                 shown.add_row(
                     row.name,
                     rounding.metric(row.mean),
-                    interval if row.graphs > 1 else "–",
+                    row.interval,
                     f"{row.graphs:,}",
                     row.sign,
                     style="dim" if row.sign == "unclear" else "",

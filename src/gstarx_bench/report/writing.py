@@ -398,16 +398,13 @@ def _summary_part(name: str, rows: Sequence[SummaryRow]) -> dict[str, object]:
 
 
 def _summary_row(row: SummaryRow) -> dict[str, object]:
-    # one graph has no interval
-    ends = f"{rounding.metric(row.low)} to {rounding.metric(row.high)}"
-    interval = ends if row.graphs > 1 else "–"
     return {
         "name": row.name,
         "sign": row.sign,
         "cells": (
             row.explained,
             rounding.metric(row.mean),
-            interval,
+            row.interval,
             f"{row.graphs:,}",
             row.sign,
         ),
