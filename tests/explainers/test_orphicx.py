@@ -18,8 +18,8 @@ from torch.nn import functional
 from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
+from gstarx.explainers import with_objects
 from gstarx.explainers.edge_masks import Inputs, isolated, seeded
-from gstarx.explainers.options import with_objects
 from gstarx.gnn.model_task import ModelTask
 from gstarx.models import GCN
 from gstarx_bench.explainers.orphicx import OrphicX

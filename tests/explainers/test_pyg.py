@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch_geometric import explain as pyg
 from torch_geometric.data import Data
 
+from gstarx.explainers import with_objects
 from gstarx.explainers.gnn_explainer import GNNExplainer
-from gstarx.explainers.options import with_objects
 from gstarx.metrics import node_scores_from_edges
 from gstarx.models import GCN
 from gstarx.players import Edges

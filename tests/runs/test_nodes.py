@@ -12,7 +12,7 @@ import pytest
 from torch_geometric.data import Data
 
 from gstarx import GStarX, explain_nodes
-from gstarx.explainers.options import with_objects
+from gstarx.explainers import with_objects
 from gstarx_bench import runs
 from tests.cli.commands import found, gstarx, refused
 

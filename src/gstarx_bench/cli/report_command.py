@@ -261,8 +261,7 @@ def stored_results(
 
 def _stored_players(runs: list[dict[str, Any]]) -> PlayerKind:
     """Who plays in all runs; nodes if they differ."""
-    from gstarx.explainers import GStarX
-    from gstarx.explainers.options import with_objects
+    from gstarx.explainers import GStarX, with_objects
     from gstarx.gnn import options_in
     from gstarx.players import as_players
 

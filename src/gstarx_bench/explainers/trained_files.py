@@ -16,8 +16,8 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from gstarx._internal.files import write_atomically
+from gstarx.explainers import with_objects
 from gstarx.explainers.base import NodeExplainer
-from gstarx.explainers.options import with_objects
 
 _FORMAT = 1
 Trained = TypeVar("Trained", bound=nn.Module)
