@@ -347,9 +347,10 @@ def test_means_of_ends_are_never_scores_of_edges() -> None:
     model, data = Network(), small_graph()
     edges = explain(model, data, players="edges").score_edges()
     assert edges.edge_mask[0] == edges.scores[UNDIRECTED.index((0, 1))].float()
-    several = explain(model, data, players="edges", target="all")
-    with pytest.raises(ValueError, match="these players are edges"):
-        several.score_edges()
+    several = explain(model, data, players="edges", target="all").score_edges()
+    assert torch.equal(several.edge_scores[0], several.scores[UNDIRECTED.index((0, 1))])
+    with pytest.raises(ValueError, match="these players are features"):
+        explain(model, data, players="features").score_edges()
     groups = explain(model, data, players=SETS).score_edges()
     assert groups.edge_mask.shape == (11,)
 

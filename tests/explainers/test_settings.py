@@ -73,7 +73,9 @@ def test_valid_estimators_and_no_others(kind: type[Value]) -> None:
 def test_an_unknown_value() -> None:
     with pytest.raises(ValueError, match=r"no value 'owen'.* Valid are myerson, hn, shapley, ban"):
         GStarX(value="owen")
-    for wrong, got in ((HN, "HN"), (0.5, "float"), (None, "NoneType")):
+    with pytest.raises(TypeError, match=r"value must be an object, HN\(\.\.\.\) \(got the class\)"):
+        GStarX(value=HN)
+    for wrong, got in ((0.5, "float"), (None, "NoneType")):
         with pytest.raises(TypeError, match=rf"an object such as gstarx.Myerson.*\(got {got}\)"):
             GStarX(value=wrong)
 
