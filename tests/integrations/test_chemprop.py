@@ -332,11 +332,12 @@ def test_logits_between_0_and_1_are_not_taken_for_probabilities(
             parameter *= 0.001
         mpnn.predictor.ffn[-1][-1].bias.fill_(0.1)
     model = chemprop.wrap(mpnn)
-    explain(model, chemprop.graph("CCO"), task=model.mode)
-    assert not [w for w in recwarn if "probabilities" in str(w.message)]
     probs = chemprop.wrap(mpnn, return_type="probs")
+    for said in (model, probs):  # which say what they return
+        explain(said, chemprop.graph("CCO"), task=model.mode)
+    assert not [w for w in recwarn if "probabilities" in str(w.message)]
     with pytest.warns(UserWarning, match="look like probabilities"):
-        explain(probs, chemprop.graph("CCO"), task=model.mode)
+        explain(probs, chemprop.graph("CCO"), task=Task(model.mode, return_type="raw"))
 
 
 # ---- files, the command, the explorer

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool
 
-from gstarx import GNNGame, datasets, models
+from gstarx import GameOptions, GNNGame, Passes, datasets, models
 from gstarx.models import GCN
 from gstarx.values import PrecisionWarning, shapley_value
 
@@ -165,7 +165,7 @@ def test_coalitions_are_evaluated_in_batches() -> None:
     model = network()
     passes = []
     hook = model.register_forward_hook(lambda *_: passes.append(1))
-    shapiq.explain_interactions(model, graph(), share=False)
+    shapiq.explain_interactions(model, graph(), passes=Passes(share=False))
     hook.remove()
     assert len(passes) < 10  # of 255 coalitions
 
@@ -277,7 +277,7 @@ def test_the_strongest_interactions_may_be_negative() -> None:
 
 def test_bows_are_drawn_between_nodes_that_interact() -> None:
     data, pair = planted(8)
-    found = shapiq.explain_interactions(PlantedAnd(), data, mode="regression")
+    found = shapiq.explain_interactions(PlantedAnd(), data, task="regression")
     picture = found.draw(strongest=1)
     assert picture.svg.count("stroke-linecap") == 1
     assert f"{pair[0]} and {pair[1]} +1" in picture.svg
@@ -290,7 +290,7 @@ def test_bows_are_drawn_between_nodes_that_interact() -> None:
 def test_a_node_of_a_graph_has_interactions_around_it() -> None:
     torch.manual_seed(0)
     model = GCN(3, 8, 2, num_layers=2, readout=None).eval()
-    found = shapiq.explain_interactions(model, graph(20), task_level="node", node=15)
+    found = shapiq.explain_interactions(model, graph(20), task="node", node=15)
     assert found.exact
     assert set(found.of_order(1)) == {(i,) for i in range(13, 18)}
 
@@ -314,7 +314,7 @@ def test_a_linear_readout_has_no_interactions_beyond_receptive_fields() -> None:
 
     with torch.no_grad():
         nobody = float(model(torch.zeros_like(data.x), data.edge_index)[0, 0])
-    apart, near = far(removal="zero_filling", payoff="raw", baseline=nobody)
+    apart, near = far(game=GameOptions(removal="zero_filling"), payoff="raw", baseline=nobody)
     assert apart < 1e-5 * near
     assert near > 1e-3
     apart, near = far()
