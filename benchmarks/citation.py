@@ -188,9 +188,7 @@ def _million(nodes: int = 1_000_000, edges: int = 10_000_000) -> None:
         took = time.process_time() - start
         print(f"node {node}, {degrees[node]:,} edges to it: {took:.2f} s, {said}", flush=True)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"peak memory {after:.2f} GB, {before:.2f} GB of it before; {data.num_edges:,} edges"
-    )
+    print(f"peak memory {after:.2f} GB, {before:.2f} GB of it before; {data.num_edges:,} edges")
 
 
 def _memory(nodes: int = 200_000, explained: int = 3_000) -> None:
