@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gstarx import registry
+from gstarx import Banzhaf, Subgraphs, registry
 from gstarx.explainers.options import plain_options
-from gstarx.explainers.registry import options_for
+from gstarx.explainers.registry import create, options_for
+from gstarx_bench.explainers.pg_explainer import PGSettings
 
 
 def test_options_have_the_defaults_of_the_constructor() -> None:
@@ -37,3 +38,15 @@ def test_values_offer_the_baseline_that_their_warning_names() -> None:
         assert offered["baseline"].default is None
         if name in ("gstarx", "hn", "myerson"):
             assert offered["two_sided"].type == "boolean"
+
+
+def test_objects_that_are_given_are_not_changed_by_presets() -> None:
+    given = PGSettings(epochs=3)
+    assert create("pgexplainer", settings=given).settings == given
+    assert create("pgexplainer", settings=given, lr=0.1).settings == PGSettings(epochs=3, lr=0.1)
+    value = Subgraphs(num_samples=5)
+    published = create("gstarx_published", value=value, baseline=0.5)
+    assert published.value == value
+    assert repr(create("gstarx", value=Banzhaf(presence=0.3))) == (
+        "GStarX(value=Banzhaf(presence=0.3))"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -70,5 +71,14 @@ def given_options(function: Callable[..., Any], *args: Any, **kwargs: Any) -> st
     signature = inspect.signature(function)
     given = list(signature.bind(*args, **kwargs).arguments.items())[1:]
     defaults = {name: repr(one.default) for name, one in signature.parameters.items()}
-    shown = [(name, repr(value)) for name, value in given if repr(value) != defaults[name]]
+    shown = [(name, _written(value)) for name, value in given if repr(value) != defaults[name]]
     return ", ".join(f"{name}={text if len(text) <= 60 else '...'}" for name, text in shown)
+
+
+def _written(value: Any) -> str:
+    """A value as it is written; of an object of options, those that are not the defaults."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(value)
+    of_fields = [(field, getattr(value, field.name)) for field in fields(value) if field.init]
+    shown = [f"{f.name}={one!r}" for f, one in of_fields if repr(one) != repr(f.default)]
+    return f"{type(value).__name__}({', '.join(shown)})"

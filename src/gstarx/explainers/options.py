@@ -63,6 +63,20 @@ def with_objects(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[s
     return {**rest, **arguments}
 
 
+def fixed_by(make: Callable[..., Any], given: Mapping[str, Any]) -> set[str]:
+    """Plain names of the options of the objects that are given, which no preset changes.
+
+    >>> from gstarx import GStarX, Passes
+    >>> sorted(fixed_by(GStarX, {"passes": Passes(share=False), "value": "hn"}))
+    ['batch_nodes', 'check', 'share']
+    """
+    objects = {name for name, one in given.items() if is_dataclass(one)}
+    fixed = {option for name in objects & {*_families(make)} for option in options_in(name)}
+    for name in objects & {*_settings_in(make)}:
+        fixed |= {field.name for field in fields(given[name])}
+    return fixed
+
+
 def _parameters(make: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(make).parameters

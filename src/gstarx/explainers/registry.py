@@ -10,7 +10,7 @@ from typing import Any
 
 from gstarx._internal.messages import unknown
 from gstarx.explainers.base import NodeExplainer
-from gstarx.explainers.options import plain_options, with_objects
+from gstarx.explainers.options import fixed_by, plain_options, with_objects
 from gstarx.registry import (
     DATASETS,
     EVERY,
@@ -53,7 +53,9 @@ def create(name: str, *, dataset: str | None = None, **overrides: Any) -> NodeEx
     2
     """
     make = _factory(name)
-    options = {**options_for(name, dataset), **overrides}
+    fixed = fixed_by(make, overrides)
+    presets = options_for(name, dataset).items()
+    options = {**{option: one for option, one in presets if option not in fixed}, **overrides}
     _check_options(name, make, options)
     explainer = make(**with_objects(make, options))
     if not isinstance(explainer, NodeExplainer):
@@ -94,7 +96,7 @@ def _check_options(name: str, make: Callable[..., Any], options: dict[str, Any])
         return  # it has no signature to check
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return
-    valid = [*plain_options(make), "game", "passes", "task"]
+    valid = dict.fromkeys([*plain_options(make), *(parameter.name for parameter in parameters)])
     for option in options:
         if option not in valid:
             raise TypeError(unknown(f"option of {name!r}", option, valid))
