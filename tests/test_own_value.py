@@ -27,6 +27,7 @@ from gstarx.graphs import CommunicationGraph, TooManyCoalitions
 from gstarx.models import pretrained
 from gstarx.testing import ValueCheckError, check_value
 from gstarx.values import Allocation, Value
+from tests.pairs import for_each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,26 +97,25 @@ class _Sampled(EqualSurplus):
         return Allocation(drawn, np.full_like(drawn, sign * 0.01), False, n + 1, 0.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         *(kind() for kind in (Shapley, Position, Myerson, HN, Subgraphs, EqualSurplus, _Sampled)),
         *(kind(two_sided=True) for kind in (Myerson, HN)),
         Banzhaf(presence=0.3),
     ],
-    ids=repr,
 )
 def test_values_keep_the_contract(value: Value) -> None:
     check_value(value)
 
 
-@pytest.mark.parametrize("way", ["count", "exact", "game", "linear", "max_coalitions", "names"])
+@for_each("way", ["count", "exact", "game", "linear", "max_coalitions", "names"])
 def test_a_wrong_value_is_found(way: str) -> None:
     with pytest.raises(ValueCheckError, match=f"^{way}: "):
         check_value(_Wrong(way=way))
 
 
-@pytest.mark.parametrize("way", ["budget", "estimate", "seed", "std_error"])
+@for_each("way", ["budget", "estimate", "seed", "std_error"])
 def test_a_wrong_sampler_is_found(way: str) -> None:
     with pytest.raises(ValueCheckError, match=f"^{way}: "):
         check_value(_Sampled(way=way))

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-import pytest
-
 import gstarx
+from tests.pairs import for_each
 
 #: Packages whose public names are looked at; of the commands, parameters are the options.
 PUBLIC = (
@@ -60,7 +59,7 @@ def test_nothing_public_has_more_than_14_parameters() -> None:
     assert not long
 
 
-@pytest.mark.parametrize("name", ["explain_many", "explain_nodes", "GStarX"])
+@for_each("name", ["explain_many", "explain_nodes", "GStarX"])
 def test_entry_points_take_the_same_keywords(name: str) -> None:
     own = parameters_of(gstarx.explain)[2:]
     assert len(own) <= 14

@@ -18,6 +18,7 @@ from gstarx.drawing import score_color
 from gstarx.metrics import METRICS, evaluate
 from gstarx.models import GCN, pretrained
 from tests.cli.commands import MOLECULE, NITROGEN, found, gstarx, refused, scores
+from tests.pairs import for_each
 
 
 def check_schema(record: dict) -> None:
@@ -326,7 +327,7 @@ def test_one_thread_does_the_work_and_what_a_model_prints_is_no_json() -> None:
     check_schema(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message", "code"),
     [
         (["--smiles", "C1CC"], "no molecule can be read: unclosed ring: 'C1CC'", 1),
@@ -355,7 +356,7 @@ def test_one_thread_does_the_work_and_what_a_model_prints_is_no_json() -> None:
 )
 def test_bad_input_is_reported_in_one_line(arguments: list[str], message: str, code: int) -> None:
     Path("file").write_text("")
-    Path("folder.svg").mkdir()
+    Path("folder.svg").mkdir(exist_ok=True)
     assert message in refused("explain", *arguments, code=code)
 
 

@@ -374,7 +374,7 @@ def test_a_model_that_fails_on_disconnected_graphs_is_reported_with_the_coalitio
     with pytest.raises(RuntimeError) as raised:
         explain(Picky(1), data, value=Myerson(two_sided=True))
     notes = " ".join(raised.value.__notes__)
-    assert "raised on coalition {0, 2, 3, 4}; fallback=" in notes
+    assert "raised on coalition {0, 2, 3, 4}; GameOptions(fallback=" in notes
     with pytest.raises(ValueError, match=r"coalition \{0, 2, 3, 4\} gives a worth of \[nan\]"):
         explain(Picky(1, quietly=True), data, value=Myerson(two_sided=True))
 
@@ -384,7 +384,10 @@ def test_a_large_coalition_on_which_the_model_fails_is_named_by_who_is_missing()
     data = Data(x=torch.ones(26, FEATURES), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
     with pytest.raises(RuntimeError) as raised:
         explain(Picky(1), data, value=Myerson(two_sided=True))
-    assert "raised on the coalition of all 26 nodes but {1}; fallback=" in raised.value.__notes__[0]
+    assert (
+        "raised on the coalition of all 26 nodes but {1}; GameOptions(fallback="
+        in raised.value.__notes__[0]
+    )
     with pytest.raises(
         ValueError, match=r"for the coalition of all 26 nodes but \{1\} gives a worth"
     ):

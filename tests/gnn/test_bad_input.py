@@ -292,7 +292,10 @@ def test_a_model_that_raises_on_small_graphs_says_on_which() -> None:
     rows[2] = np.arange(6) == 4
     with pytest.raises(RuntimeError, match="expected more than one node") as caught:
         game(rows)
-    note = "raised on coalition {4}; fallback=... gives such coalitions a worth of their own"
+    note = (
+        "raised on coalition {4}; GameOptions(fallback=...) gives such coalitions a worth of their "
+        "own"
+    )
     assert note in caught.value.__notes__
     assert game(rows[:2]).shape == (2,)
 
@@ -321,7 +324,7 @@ def test_a_model_that_returns_nan_says_where(bad: float) -> None:
     rows[3, 5] = True
     game = GNNGame(model, graph("ring"), payoff="raw", target=0)
     with pytest.raises(
-        ValueError, match=r"coalition \{3, 5\} gives a worth of \[(nan|inf)\]; fall"
+        ValueError, match=r"coalition \{3, 5\} gives a worth of \[(nan|inf)\]; GameOptions\(fall"
     ):
         game(rows)
     assert game.evaluations == 0

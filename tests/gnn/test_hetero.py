@@ -479,7 +479,9 @@ def test_a_model_that_needs_a_type_is_told_which() -> None:
     with pytest.raises(IndexError) as raised:
         GStarX().explain(Needs(), data)
     said = " ".join(raised.value.__notes__)
-    assert "{author 0}, without nodes of type 'paper' and 'venue'; fallback=..." in said
+    assert (
+        "{author 0}, without nodes of type 'paper' and 'venue'; GameOptions(fallback=...)" in said
+    )
     with pytest.raises(ValueError, match=r"without nodes of type .*'venue'"):
         GStarX().explain(Averages(), data)
     for model in (Needs(), Averages()):

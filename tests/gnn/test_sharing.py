@@ -840,7 +840,9 @@ def test_outputs_that_are_not_numbers() -> None:
     rows = GNNGame(model, data, **RAW).graph.connected_coalitions()
     for share in (False, "auto"):
         game = GNNGame(model, data, passes=Passes(share=share), **RAW)
-        with pytest.raises(ValueError, match=r"gives a worth of \[nan, nan, nan\]; fallback=..."):
+        with pytest.raises(
+            ValueError, match=r"gives a worth of \[nan, nan, nan\]; GameOptions\(fallback="
+        ):
             game(rows)
     shared, plain, game = both_ways(model, data, rows, game=GameOptions(fallback=-1.0))
     assert game.sharing.used
