@@ -91,10 +91,9 @@ def as_task(task: TaskLike) -> Task:
         names = ("mode", "task_level", "return_type")
         return Task(*(str(getattr(task, name).value) for name in names))
     if not isinstance(task, Mapping):
-        got = "the class" if isinstance(task, type) else type(task).__name__
         raise TypeError(
             "task must be a word such as 'node', PyG's ModelConfig, a dictionary of its fields, or "
-            f"a gstarx.Task(...) (got {got})"
+            f"a gstarx.Task(...) (got {type(task).__name__})"
         )
     valid = [field.name for field in fields(Task)]
     for name in task:
