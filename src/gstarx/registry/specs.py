@@ -205,7 +205,7 @@ class Registered(Mapping[str, _Spec]):
         return dict(reversed(self._specified.items()))
 
     def __getitem__(self, name: str) -> _Spec:
-        return self._by_name[name]
+        return self._specified[name] if name in self._specified else self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
