@@ -35,6 +35,7 @@ from gstarx.gnn import (
     Passes,
     PayoffLike,
     TaskLike,
+    refuse_unknown,
     restored,
 )
 from gstarx.graphs import Coalitions
@@ -221,6 +222,7 @@ class Interactions:
         return f"<figure>{self._repr_svg_()}</figure><table>{header}{rows}</table>"
 
 
+@refuse_unknown
 def explain_interactions(
     model: Any,
     data: Data,
@@ -404,5 +406,5 @@ def _warn_if_noisy(interactions: Interactions) -> None:
             f"is uncertain. Pass a larger budget (got {interactions.evaluations:,} evaluations); "
             "four times as many halve the error",
             PrecisionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
