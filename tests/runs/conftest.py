@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import torch
 
 from gstarx import datasets
 from gstarx.models import GCN, save_model
-from gstarx_bench.runs import RunSpec
+from gstarx.registry import specs
+from gstarx_bench.runs import RunSpec, on_ray
 
 PLUGIN = '''
 import os, signal, time
@@ -89,7 +90,8 @@ class Slow(RandomNodes):
         if "COUNTED" in os.environ:
             with open(os.environ["COUNTED"], "ab") as file:
                 file.write(b".")
-        time.sleep(self.seconds)
+        if "HURRIED" not in os.environ:
+            time.sleep(self.seconds)
         print("somebody prints")
         return super().attribute(model, data, task=task, seed=seed)
 '''
@@ -152,34 +154,45 @@ def loaded_once(_loaded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(datasets, "load", _loaded)
 
 
+@pytest.fixture(autouse=True)
+def _installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads what is installed anew only if a directory has changed, because that takes long."""
+    read = specs.entry_points
+
+    @cache
+    def found(group: str, directories: tuple[tuple[str, int], ...]) -> Any:
+        return read(group=group)
+
+    def entry_points(*, group: str) -> Any:
+        changed = [os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in sys.path]
+        return found(group, tuple(zip(sys.path, changed, strict=True)))
+
+    monkeypatch.setattr(specs, "entry_points", entry_points)
+
+
 @pytest.fixture(scope="session")
 def cluster(_plugin: Path) -> Iterator[Any]:
-    """A real local Ray cluster, with home and temporary files of its own; started once."""
+    """A real local Ray cluster as runs start it, with home and temporary files of its own.
+
+    All tests that need one share it; they are in one file, so that one process runs them.
+    """
     ray = pytest.importorskip("ray", reason="needs the ray extra")
     # a short path, because it contains sockets, whose names are limited
     home = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    ours = {
-        "HOME": home,
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_AUTH_MODE": "disabled",
-        "PYTHONPATH": os.pathsep.join([str(_plugin), os.environ.get("PYTHONPATH", "")]),
-    }
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ray.init(
-            num_cpus=2,
-            include_dashboard=False,
-            object_store_memory=100 << 20,
-            log_to_driver=False,
-            _temp_dir=f"{home}/tmp",
-        )
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
+    started = on_ray._cluster(ray, None, 2)
+    with pytest.MonkeyPatch.context() as patched:
+        path = os.pathsep.join([str(_plugin), os.environ.get("PYTHONPATH", "")])
+        patched.setenv("HOME", home)
+        patched.setenv("PYTHONPATH", path)
+        patched.setenv("RAY_AUTH_MODE", "disabled")
+        patched.delenv("RAY_ADDRESS", raising=False)
+        patched.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
+        small = partial(ray.init, object_store_memory=100 << 20, _temp_dir=f"{home}/tmp")
+        patched.setattr(ray, "init", small)
+        started.__enter__()
+        assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert ray.is_initialized()
     yield ray
-    ray.shutdown()
+    started.__exit__(None, None, None)
+    assert not ray.is_initialized()
     shutil.rmtree(home, ignore_errors=True)

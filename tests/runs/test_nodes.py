@@ -127,14 +127,6 @@ def test_a_run_goes_on_where_it_stopped(module: Any, tmp_path: Path) -> None:
     assert other.run != first.run
 
 
-@pytest.mark.ray
-def test_ray_gives_the_same_rows(module: Any, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    runs.run(specification(), tmp_path / "local", workers=1, progress=False)
-    runs.run(specification(), tmp_path / "ray", engine="ray", workers=1, progress=False)
-    assert stored(tmp_path / "ray") == stored(tmp_path / "local")
-
-
 def test_nodes_as_players(module: Any, tmp_path: Path) -> None:
     spec = specification(
         explainer={"name": "gstarx", "options": {"value": "banzhaf", "budget": 300}}, nodes=(3,)
