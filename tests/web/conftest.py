@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 for _package in ("fastapi", "uvicorn", "httpx", "rdkit", "networkx"):
     pytest.importorskip(_package)
 
+from gstarx._internal import processes  # noqa: E402
 from gstarx.models import shipped_path  # noqa: E402
 from gstarx_bench import runs  # noqa: E402
 from gstarx_explorer import Limits, ServedRun, Settings  # noqa: E402
@@ -22,7 +24,38 @@ LIMITS = Limits(
 )
 
 
-@pytest.fixture(scope="session")
+#: What worker processes import.
+_IMPORTED = (
+    "gstarx_explorer.explaining",
+    "gstarx.explainers.gstarx",
+    "gstarx.datasets.shipped",
+    "torch_geometric.nn",
+    "rdkit.Chem",
+)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _copied_processes() -> Iterator[None]:
+    """Copies workers of one process that has imported what they need, which takes long.
+
+    The tests of ``gstarx serve`` as a process have workers that import it.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    start = processes._OneProcess
+
+    def copied(method: str) -> processes._OneProcess:
+        return start("forkserver" if method == "spawn" else method)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OMP_NUM_THREADS", "1")
+        patched.setattr(processes, "_OneProcess", copied)
+        multiprocessing.get_context("forkserver").set_forkserver_preload(list(_IMPORTED))
+        yield
+
+
+@pytest.fixture(scope="package")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with two runs on the same graphs and one on others."""
     path = tmp_path_factory.mktemp("web") / "store"
@@ -35,7 +68,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(store: Path) -> Iterator[Served]:
     """A server with good and odd models, and a store to browse."""
     # the warm-up of a worker uses the first model: one that kills it must come later
