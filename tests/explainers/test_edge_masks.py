@@ -257,7 +257,7 @@ def test_one_output_is_not_many_classes() -> None:
             self.linear = nn.Linear(FEATURES, 1)
 
     args = (Single(), graph("path"))
-    with pytest.raises(ValueError, match="one output per graph"):
+    with pytest.raises(ValueError, match="returns one output"):
         Explained.of(*args, ModelTask(), method="Some", kind="raw")
     binary = ModelTask(mode="binary_classification")
     found = Explained.of(*args, binary, method="Some", kind="log_prob")

@@ -175,6 +175,11 @@ def test_what_a_model_says_of_itself_holds_and_is_not_contradicted() -> None:
     model = Regressor(FEATURES, 8, 1)
     assert explain(model, DATA).baseline_source == "singletons"
     assert explain(model, DATA, task="regression").worth == explain(model, DATA).worth
+
+    class Binary(Regressor):
+        mode = "binary"  # one of the words of a task, which PyG does not have
+
+    assert explain(Binary(FEATURES, 8, 1), DATA).mode == "binary_classification"
     calls: list[Any] = [
         lambda: explain(model, DATA, task="binary"),
         lambda: GNNGame(model, DATA, task="binary"),
@@ -185,6 +190,27 @@ def test_what_a_model_says_of_itself_holds_and_is_not_contradicted() -> None:
     for call in calls:
         with pytest.raises(ValueError, match=r"its mode is 'regression', and task says 'binary_cl"):
             call()
+
+
+@for_each(
+    ("call", "error", "message"),
+    [
+        (lambda: GStarX.as_published(baseline=0.5, value="hn"), TypeError, r"Subgraphs\(\.\.\.\)"),  # type: ignore[arg-type]
+        (lambda: Judge(MODEL)(DATA, explain(MODEL, DATA)), TypeError, r"explanation\.select"),
+        (lambda: Judge(MODEL).compare([DATA], [[0]], []), ValueError, r"each of 1 .*1 and 0"),
+        (
+            lambda: Judge(MODEL).compare([DATA], [[0]], [[1]], metric="fidelty"),
+            ValueError,
+            "metric must be one of 'fidelity'",
+        ),
+        (lambda: explain_many(MODEL, "CCO"), TypeError, "takes several graphs .*one str"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(
+    call: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_an_explainer_and_its_call_say_the_same_task() -> None:

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, one_of
+from gstarx._internal.arguments import one_of
 from gstarx._internal.processes import Outcome, WorkerDied, can_fork, forked_map, outcome_of
-from gstarx._internal.progress import tqdm
+from gstarx._internal.progress import check_progress, tqdm
 from gstarx.explainers.base import graph_generator, log
 from gstarx.explainers.gstarx import GStarX
 from gstarx.explanation import Attribution, Explanation, as_explained
@@ -197,7 +197,7 @@ def explain_many(
     seed: int | None = None,
     game: GameOptions | None = None,
     passes: Passes | None = None,
-    progress: bool = True,
+    progress: bool | None = None,
     workers: int = 1,
     on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
@@ -222,7 +222,7 @@ def explain_many(
         Every graph gets its own random numbers from the seed and its position, the same as on the
         command line, in runs and in the explorer (see :func:`graph_generator`).
     progress
-        Show a bar.
+        Whether to show a bar, as by default.
     workers
         Number of processes over which the graphs are distributed, as in :func:`explain_nodes`; the
         scores do not change. A process that dies fails only the graph that it had.
@@ -238,7 +238,7 @@ def explain_many(
         budget=budget,
         game=game,
         passes=passes,
-        progress=None if as_flag(progress, name="progress") else False,
+        progress=None if check_progress(progress) is not False else False,
     )
     own = ModelTask.of(model, task, target, index)
     graphs = _single_graphs(dataset)
@@ -253,7 +253,7 @@ def explain_many(
 
     imprecise: dict[str, list[Imprecise]] = {}
     places, calls = range(len(graphs)), many.attributed(workers)
-    how: dict[str, Any] = {"what": "graph", "on_error": on_error, "progress": progress}
+    how: dict[str, Any] = {"what": "graph", "on_error": on_error, "progress": progress is not False}
     with restored(model), closing(one_by_one(calls, explained, places, imprecise, **how)) as made:
         results = list(made)
     summarize_imprecise(imprecise, len(graphs), "graphs", stacklevel=3)
@@ -328,7 +328,8 @@ def _of_part(outcome: Outcome, at: int) -> Attributed:
 
 def _single_graphs(dataset: Any) -> list[Any]:
     """Single graphs, with batches split up."""
-    if isinstance(dataset, Data | HeteroData) and not isinstance(dataset, Batch):
+    one = isinstance(dataset, Data | HeteroData) and not isinstance(dataset, Batch)
+    if one or isinstance(dataset, str):
         raise TypeError(
             f"explain_many takes several graphs (got one {type(dataset).__name__}); use explain "
             "for one"

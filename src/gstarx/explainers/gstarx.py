@@ -156,6 +156,11 @@ class GStarX(NodeExplainer):
         removed. ``baseline`` is required: the published code takes the mean probability over
         the test split, see :func:`gstarx.expected_output`.
         """
+        if not isinstance(value, Subgraphs):
+            raise TypeError(
+                f"the published configuration takes value=Subgraphs(...) (got {value!r}): for "
+                "another value, use GStarX(value=...)"
+            )
         if baseline is None:
             raise ValueError(
                 "the published configuration needs a baseline, the mean probability of every "

@@ -13,8 +13,9 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from gstarx._internal.arguments import as_flag, one_of
+from gstarx._internal.arguments import one_of
 from gstarx._internal.processes import forked_map
+from gstarx._internal.progress import check_progress
 from gstarx.explainers.base import graph_generator
 from gstarx.explainers.explaining import (
     ON_ERROR,
@@ -62,7 +63,7 @@ def explain_nodes(
     seed: int | None = None,
     game: GameOptions | None = None,
     passes: Passes | None = None,
-    progress: bool = True,
+    progress: bool | None = None,
     workers: int = 1,
     on_error: str = "raise",
 ) -> list[Explanation | FailedExplanation]:
@@ -97,7 +98,7 @@ def explain_nodes(
         forked from this process, so that nothing is copied. This requires a model on the CPU, and
         does not work on Windows.
     progress
-        Show a bar.
+        Whether to show a bar, as by default.
     on_error
         ``"raise"``, or ``"record"`` to add a :class:`FailedExplanation` to the list, with the
         node as its position, and continue.
@@ -143,7 +144,7 @@ def iter_explanations(
     target: TargetLike = None,
     task: TaskLike = "node",
     seed: int | None = None,
-    progress: bool = True,
+    progress: bool | None = None,
     workers: int = 1,
     on_error: str = "raise",
     **options: Any,
@@ -172,7 +173,7 @@ def iter_explanations(
     4 True
     """
     one_of(on_error, ON_ERROR, name="on_error")
-    shown = None if as_flag(progress, name="progress") else False
+    shown = None if check_progress(progress) is not False else False
     explainer = GStarX(**options, progress=shown)
     view, own = with_view(model, data, ModelTask.of(model, _of_nodes(task), target))
     view = check_data(view)
@@ -207,7 +208,8 @@ def iter_explanations(
 
     def results() -> Generator[Explanation | FailedExplanation]:
         imprecise: dict[str, list[Imprecise]] = {}
-        how: dict[str, Any] = {"what": "node", "on_error": on_error, "progress": progress}
+        shown = progress is not False
+        how: dict[str, Any] = {"what": "node", "on_error": on_error, "progress": shown}
         with closing(one_by_one(calls(), explained, rows, imprecise, **how)) as made:
             yield from made
         summarize_imprecise(imprecise, len(rows), "nodes")

@@ -135,7 +135,11 @@ class ModelTask(Task):
         if isinstance(task, ModelTask) and target is None and index is None:
             return task  # type: ignore[return-value]
         given, fields_of_task = as_task(task), {}
-        valid = {"mode": MODES, "task_level": TASK_LEVELS, "return_type": RETURN_TYPES}
+        valid = {
+            "mode": (*MODES, *TASKS),
+            "task_level": TASK_LEVELS,
+            "return_type": RETURN_TYPES,
+        }
         for name, names in valid.items():
             own, asked = getattr(model, name, None), getattr(given, name)
             if asked is not None:
@@ -145,7 +149,7 @@ class ModelTask(Task):
         keywords = None if given.keywords is None else list(given.keywords)
         made = cls(**fields_of_task, node_type=given.node_type, keywords=keywords)
         own = getattr(model, "mode", None)
-        if own in MODES and made.mode != own:
+        if isinstance(own, str) and own in valid["mode"] and made.mode != TASKS.get(own, own):
             raise ValueError(
                 f"the model says that its mode is {own!r}, and task says {made.mode!r}: leave the "
                 "mode out of the task"

@@ -161,8 +161,8 @@ def require_classes(count: int, mode: str) -> None:
     """Raise if a model with one output is declared to have several classes."""
     if mode == "multiclass_classification" and count == 1:
         raise ValueError(
-            "the model returns one output per graph: pass task='binary' or "
-            "task='regression' (got 'multiclass_classification')"
+            "the model returns one output: pass task='binary' or task='regression', or for nodes "
+            "task=Task(mode='regression', task_level='node') (got 'multiclass_classification')"
         )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
 
+from gstarx._internal.arguments import one_of
 from gstarx.metrics.comparison import Difference, paired_bootstrap
 from gstarx.metrics.faithfulness import (
+    Faithfulness,
     evaluate_many,
     evaluated,
     fidelity_curve,
@@ -86,13 +88,14 @@ class Judge(Judging):
         *,
         metric: str = "harmonic_fidelity",
         target: Any = None,
+        index: int | None = None,
         seed: int | np.random.Generator | None = 0,
     ) -> Difference:
         """By how much a metric of first selections is above that of second ones, with an interval.
 
         Parameters
         ----------
-        graphs, target
+        graphs, target, index
             As for :meth:`many`.
         first, second
             A set of nodes for every graph.
@@ -101,7 +104,14 @@ class Judge(Judging):
         seed
             Of the bootstrap over graphs.
         """
-        listed, pairs = list(graphs), zip(first, second, strict=True)
-        both = self.many(listed, [list(pair) for pair in pairs], target=target)
+        one_of(metric, [field.name for field in fields(Faithfulness)], name="metric")
+        listed, sets = list(graphs), [list(first), list(second)]
+        if {len(listed)} != {*map(len, sets)}:
+            raise ValueError(
+                f"first and second must have a set for each of {len(listed)} graphs "
+                f"(got {len(sets[0])} and {len(sets[1])})"
+            )
+        pairs = [list(pair) for pair in zip(*sets, strict=True)]
+        both = self.many(listed, pairs, target=target, index=index)
         one, other = ([getattr(found[at], metric) for found in both] for at in (0, 1))
         return paired_bootstrap(one, other, seed=seed)

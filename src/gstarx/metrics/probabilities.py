@@ -413,8 +413,8 @@ def _check_outputs(outputs: Tensor, task: PartTask) -> None:
         return
     if outputs.shape[1] == 1:
         raise ValueError(
-            "the model returns one output per graph: pass task='binary' "
-            "(got 'multiclass_classification')"
+            "the model returns one output: pass task='binary', or for nodes "
+            "task=Task(mode='binary', task_level='node') (got 'multiclass_classification')"
         )
     if task.return_type == "raw" and looks_like_probabilities(outputs, task.mode):
         warnings.warn(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch_geometric.data import Data
 
 from gstarx.graphs import CommunicationGraph, as_nodes
 from gstarx.players import edge_players
@@ -301,6 +302,11 @@ def as_scores(scores: ArrayLike, num_nodes: int | None = None) -> NDArray[np.flo
 
 def as_mask(nodes: Any, num_nodes: int) -> NDArray[np.bool_]:
     """A boolean mask (n,) of nodes, from distinct ids or a mask; raises for anything else."""
+    if isinstance(nodes, Data):
+        raise TypeError(
+            "nodes must be ids or a mask (got an explanation): pass a selection of it, such as "
+            "explanation.select(sparsity=0.7)"
+        )
     if isinstance(nodes, set | frozenset):
         nodes = sorted(nodes)
     selected = np.asarray(_detached(nodes))
