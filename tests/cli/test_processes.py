@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import signal
@@ -61,27 +62,47 @@ def test_errors_go_to_stderr_without_a_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_any_encoding_of_the_output(encoding: str, tmp_path: Path) -> None:
-    def printed(*arguments: str) -> str:
-        done = subprocess.run(
-            command("explain", "--file", "named.csv", "--model", "nitro", *arguments),
-            capture_output=True,
-            check=False,
-            env={**environment(), "PYTHONIOENCODING": encoding},
-            cwd=tmp_path,
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
-        return done.stdout.decode(encoding)
+NAMES = ["sm\N{LATIN SMALL LETTER O WITH DIAERESIS}r \N{FULL BLOCK}", "\N{ROCKET}"]
+NAMED = ["explain", "--file", "named.csv", "--model", "nitro", "-e", "leave_one_out"]
 
-    names = ["sm\N{LATIN SMALL LETTER O WITH DIAERESIS}r \N{FULL BLOCK}", "\N{ROCKET}"]
-    rows = [f"{name},O=[N+]([O-])c1ccccc1" for name in names]
-    (tmp_path / "named.csv").write_text("\n".join(["name,smiles", *rows]), encoding="utf-8")
-    shown = printed("-e", "leave_one_out")
-    assert "##########\n" in shown
-    assert r"\U0001f680" in shown
-    records = json.loads(printed("-e", "leave_one_out", "--json"))
-    assert [record["graph"] for record in records] == names
+
+def write_named() -> None:
+    rows = [f"{name},O=[N+]([O-])c1ccccc1" for name in NAMES]
+    Path("named.csv").write_text("\n".join(["name,smiles", *rows]), encoding="utf-8")
+
+
+def assert_shown(text: str) -> None:
+    assert "##########\n" in text
+    assert r"\U0001f680" in text
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_any_encoding_of_the_output(
+    encoding: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed(*arguments: str) -> str:
+        content = io.BytesIO()
+        with monkeypatch.context() as patched:
+            patched.setattr("sys.stdout", io.TextIOWrapper(content, encoding=encoding))
+            code = main([*NAMED, *arguments])
+            assert (code, capsys.readouterr().err) == (0, "")
+            return content.getvalue().decode(encoding)
+
+    write_named()
+    assert_shown(printed())
+    assert [record["graph"] for record in json.loads(printed("--json"))] == NAMES
+
+
+def test_the_encoding_of_a_process() -> None:
+    write_named()
+    done = subprocess.run(
+        command(*NAMED),
+        capture_output=True,
+        check=False,
+        env={**environment(), "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert_shown(done.stdout.decode("ascii"))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
