@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ for _package in ("fastapi", "uvicorn", "httpx", "rdkit", "networkx"):
     pytest.importorskip(_package)
 
 from gstarx._internal import processes  # noqa: E402
+from gstarx.datasets import shipped  # noqa: E402
 from gstarx.models import shipped_path  # noqa: E402
 from gstarx_bench import runs  # noqa: E402
 from gstarx_explorer import Limits, ServedRun, Settings  # noqa: E402
@@ -52,6 +54,14 @@ def _copied_processes() -> Iterator[None]:
         patched.setenv("OMP_NUM_THREADS", "1")
         patched.setattr(processes, "_OneProcess", copied)
         multiprocessing.get_context("forkserver").set_forkserver_preload(list(_IMPORTED))
+        yield
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _made_once() -> Iterator[None]:
+    """Makes the graphs of the motifs once in this process, because that takes long."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shipped, "load_motifs", cache(shipped.load_motifs))
         yield
 
 
