@@ -201,9 +201,11 @@ def test_boolean_options_are_true_or_false(wrong: Any) -> None:
             kind(**{name: wrong})
     model, data = GCN(2, 4, 2), Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
     message = rf"progress must be True or False \(got {wrong!r}\)"
-    if wrong is not None:  # which is the default, for a bar where it takes long
-        with pytest.raises(TypeError, match=message):
-            explain(model, data, progress=wrong)
+    if wrong is None:  # the default, for a bar where it takes long, or of many
+        assert len(explain_many(model, [data], progress=None)) == 1
+        return
+    with pytest.raises(TypeError, match=message):
+        explain(model, data, progress=wrong)
     with pytest.raises(TypeError, match=message):
         explain_many(model, [data], progress=wrong)
     with pytest.raises(TypeError, match=message):
