@@ -21,7 +21,7 @@ PUBLIC = (
     *("gstarx_bench.summary", "gstarx_explorer"),
 )
 #: Records of what a file or a page says, which are read and never written out by hand.
-RECORDS = {"LoadedNetwork", "ModelFacts", "ReportData", "DatasetSource"}
+RECORDS = {"LoadedNetwork", "ModelFacts", "DatasetSource"}
 #: Besides those of ``explain``: what belongs to many graphs and nodes.
 OF_MANY = {"explain_many": {"workers", "on_error"}, "explain_nodes": {"workers", "on_error"}}
 
